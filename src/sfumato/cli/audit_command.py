@@ -151,7 +151,7 @@ def audit(given: AuditOptions) -> None:
     from sfumato.cli.audit_findings import audit_findings, read_files
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_text import print_report, print_together
-    from sfumato.cli.audit_truth import check_truth_options, print_truth, write_truth
+    from sfumato.cli.audit_truth import check_truth_options, print_robust, print_truth, write_truth
     from sfumato.cli.realtime_audit import audit_realtime, is_series
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.reports import report_document
@@ -196,6 +196,8 @@ def audit(given: AuditOptions) -> None:
             if len(reports) > 1:
                 print_line(", ".join(own))
             print_report(report, unit_of(spec.loss_for(model), model), own)
+            if spec.robust is not None:
+                print_robust(spec.robust)
             if report.truth is not None:
                 print_truth(report.truth, given.truth or given.model)
         if len(reports) > 1:

@@ -77,6 +77,15 @@ def write_truth(path: str, reports: Sequence[AuditReport], stream: str) -> None:
         sink.write(rows)
 
 
+def print_robust(radius: float) -> None:
+    """Under which chains the numbers of a release for many chains hold."""
+    print_line(
+        f"SIP, also of windows and of the worst step, is that under the worst chain within "
+        f"{radius:g}; what is said of one value, and of losses, is under the model alone. "
+        f"`--radius {radius:g}` adds what leaked under the model"
+    )
+
+
 def print_truth(report: TruthReport, truth: str) -> None:
     """What was leaked under another chain, for people."""
     worst = sorted(report.streams.items(), key=lambda item: -(item[1].over_set or item[1].truth))[
