@@ -87,7 +87,10 @@ class AuditOptions(options.Options):
         "Also under the worst chain whose probabilities are each off by at most so much from those "
         "of --truth, or of the model: a bound for all of them."
     )
-    out: str | None = option("With --truth or --radius: a table of all streams.")
+    plausible: str | None = option(
+        "Instead of --radius: the worst of the chains in this file of `learn --plausible`."
+    )
+    out: str | None = option("With --truth, --radius or --plausible: a table of all streams.")
     report: list[str] | None = REPORT
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
@@ -226,6 +229,7 @@ def _refuse_for_series(given: AuditOptions) -> None:
         "--level": given.level,
         "--truth": given.truth,
         "--radius": given.radius,
+        "--plausible": given.plausible,
         "--out": given.out,
     }
     for name, value in asked.items():

@@ -185,8 +185,9 @@ def _show(found: Learning, output: str) -> None:
         )
         radius = shown_up(found.plausible.radius, 3)
         print_line(
-            f"what a release with {output} leaks under any of these chains: `audit --radius "
-            f"{radius}`; to keep a budget for all of them: `release --robust {radius}`"
+            "what a release leaks under any of these chains: `audit --plausible`, with the file of "
+            f"`learn --plausible`; all of them, and more, are within {radius} of {output}, "
+            "beginnings included, for `release --robust`"
         )
     else:
         print_line(f"no bounds are proven: {found.remark}")

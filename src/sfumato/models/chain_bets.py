@@ -10,9 +10,9 @@ for every other $t$ can get rich if $P_{ij}$ is right: the capital
 $\prod_t (1 + \lambda w g_i(y_t)(g_j(y_{t+1}) - v))$ has mean at most 1 for $v = P_{ij}$ and reaches
 $1/\delta$ with probability at most $\delta$ (Ville). A value $v$ for which it does is ruled out.
 That holds for one stream or many, however short, stationary or not; no limit theorem is used. It
-does not hold if a stream ends because of $y_t$: the bets that are settled are then chosen by it. Bets
-up and down, for odd and even $t$, at some rates $\lambda$ and for all $i, j$ share the probability
-of failure.
+does not hold if a stream ends because of $y_t$: the bets that are settled are then chosen by it.
+Bets up and down, for odd and even $t$, at some rates $\lambda$ and for all $i, j$ share the
+probability of failure.
 
 Stakes follow a chain that guides the bets, the better the narrower the box. It must come from other
 streams, or from nowhere: a stake that has seen its own outcome proves nothing.
