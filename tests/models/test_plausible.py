@@ -1,12 +1,13 @@
 """Chains that outputs have not ruled out: bets are fair, and the true chain stays in the box."""
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.chain_bet_loops import count_pairs
 from sfumato.models.chain_bets import FixedOutputs, inverse_weights, plausible_chains
@@ -132,6 +133,44 @@ def test_weights_are_right_on_average_whatever_is_true() -> None:
     weights = inverse_weights(channel)
     assert weights is not None
     np.testing.assert_allclose(channel @ weights, np.eye(3), atol=1e-8)
+
+
+def test_all_of_a_box_lies_within_its_radius_of_the_estimate() -> None:
+    left = outputs(STICKY, response(2, 2.0), 40, 20, np.random.default_rng(5))
+    box = plausible_chains(left, MarkovChain.from_matrix([[0.5, 0.5], [0.7, 0.3]]))
+    wide = PlausibleChains.from_radius(box.estimate, box.radius)
+    assert np.all((wide.low <= box.low) & (box.high <= wide.high))
+    assert np.all((wide.first_low <= box.first_low) & (box.first_high <= wide.first_high))
+    narrow = PlausibleChains.from_radius(box.estimate, 0.99 * box.radius)
+    bounds = ((wide.low, narrow.low, box.low), (-wide.high, -narrow.high, -box.high))
+    assert not all(np.all(less <= own) for _, less, own in bounds)
+
+
+def ended(columns: Ints, values: Ints, why: str) -> int:
+    """After how many outputs a stream ends."""
+    shown = {"value": values, "output before": np.append(1, columns[:-1]), "output": columns}[why]
+    return int(np.flatnonzero(np.append(shown[:-1] == 0, True))[0]) + 1
+
+
+@pytest.mark.parametrize("why", ["value", "output before", "output"])
+def test_bets_are_fair_unless_a_stream_ends_because_of_its_last_output(why: str) -> None:
+    channel, length = response(2, 1.0), 4
+    weights = inverse_weights(channel)
+    assert weights is not None
+    rows, first = STICKY.transition(), STICKY.initial.ravel()
+    total, right = 0.0, rows[0, 1]
+    for values in itertools.product(range(2), repeat=length):
+        moved = first[values[0]] * math.prod(rows[a, b] for a, b in itertools.pairwise(values))
+        for columns in itertools.product(range(2), repeat=length):
+            shown = math.prod(channel[x, y] for x, y in zip(values, columns, strict=True))
+            stop = ended(np.array(columns), np.array(values), why)
+            tables = np.zeros((2, 2, 8, 2, 2))
+            own = np.array(columns[:stop]), np.ones((2, 2)), tables
+            count_pairs(first, rows, channel, np.array([0, stop]), *own)
+            won = 0.0625 * weights[:, 0][:, None] * (weights[:, 1] - right)
+            pairs = tables[0, 0].sum(axis=0)
+            total += moved * shown * float(np.prod((1 + won) ** pairs))
+    assert bool(abs(total - 1) < 1e-8) is (why != "output")
 
 
 def test_a_box_knows_what_lies_in_it() -> None:

@@ -101,6 +101,9 @@ def test_what_the_rules_must_say_and_what_is_not_there_is_said(served: tuple[str
         assert "come with --release" in call("audit", *words).err
     told = call("audit", "--home", served[0], "--release", "step", "--model", "x.model")
     assert told.code == 2 and "be left out with --home" in told.err
+    for words in (["--truth", "x.model"], ["--radius", "0"], ["--plausible", "x.set"]):
+        told = call("audit", "--home", served[0], "--release", "step", *words)
+        assert told.code == 2 and f"{words[0]} must not come with --home" in told.err
 
 
 def test_answers_with_other_coins_than_those_of_the_registry_fail(

@@ -512,6 +512,7 @@ def _audit() -> Iterator[Case]:
             f"{AUDIT} --truth city.model --radius 0.05",
             f"{AUDIT} --radius 0.05 --json",
             f"{truth} --radius 0.05",
+            f"{AUDIT} --radius 0.05 --plausible chains.set",
             f"{AUDIT} --out leaked.csv",
             f"{truth} --report found.json",
             f"{truth} --out live.csv",
@@ -600,7 +601,8 @@ def _recover() -> Iterator[Case]:
 def _learn() -> Iterator[Case]:
     again = "learn private.csv -m city.model -o learnt.model"
     response = f"{RELEASE} --epsilon 2 --method randomized-response {SEED}"
-    yield Case("learn", (response, again, f"{again} --order 1 --json"), silent=1)
+    proven = (f"{again} --plausible chains.set", f"{AUDIT} --plausible chains.set")
+    yield Case("learn", (response, again, f"{again} --order 1 --json", *proven), silent=1)
     bins = "fit --uniform --value watts --bins 4 --range 0:8 --units W -o bins.model --json"
     yield Case("fit-uniform", ("fit --uniform --values a,b,c -o start.model", bins))
     yield Case(

@@ -12,6 +12,7 @@ from sfumato.core.events import Event
 from sfumato.models.emissions import Emissions
 from sfumato.models.encoding import Bins, StreamModel
 from sfumato.models.online_learning import LearnerState
+from sfumato.models.plausible import PlausibleChains
 from sfumato.store.codec import to_bytes
 from sfumato.stream.evidence import evidence
 from sfumato.stream.fit_model import AS_IT_IS, Cut, uniform_model
@@ -139,6 +140,15 @@ def test_channels_that_follow_the_belief_are_learnt_from_too(width: int) -> None
     assert found.plausible is None
     assert "channels change" in found.remark
     assert found.log_likelihood > found.independent_log_likelihood
+
+
+def test_a_release_for_many_chains_has_no_one_channel() -> None:
+    """It mixes, or says nothing, by what left before: a proof from one channel would be wrong."""
+    chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+    near = PlausibleChains.from_radius(chain, 0.01)
+    plan = replace(response(1.0, chain), robust=near)
+    found = learn(released(plan, chain, 30, 20), plan, order=1)
+    assert found.plausible is None and "channels change" in found.remark
 
 
 def test_what_tells_nothing_is_refused() -> None:

@@ -59,6 +59,15 @@ def test_what_is_no_symbol_tells_nothing_and_parts_its_neighbours(tmp_path: Path
     assert told[0] == told[1] != told[2]
 
 
+@pytest.mark.parametrize("name", ["nobody.csv", "nobody.jsonl"])
+def test_a_history_of_nobody_is_fitted_like_any_other(tmp_path: Path, name: str) -> None:
+    """A refusal would tell whether the only person is there."""
+    path = tmp_path / name
+    path.write_text("stream,value\n" if name.endswith("csv") else "")
+    model, report = fit_private(Table.at(str(path)), PrivacySpec(1.0, 5), alphabet=["a", "b"])
+    assert model.chain.full_support and model.private == report.private
+
+
 def test_the_report_says_nothing_but_what_is_in_the_model(tmp_path: Path) -> None:
     """Two histories with the same noisy counts have the same report, whatever their rows."""
     few: list[tuple[str, object]] = [(f"u{user}", cell) for user in range(50) for cell in "aabb"]

@@ -87,7 +87,10 @@ class AuditOptions(options.Options):
         "Also under the worst chain whose probabilities are each off by at most so much from those "
         "of --truth, or of the model: a bound for all of them."
     )
-    out: str | None = option("With --truth or --radius: a table of all streams.")
+    plausible: str | None = option(
+        "Instead of --radius: the worst of the chains in this file of `learn --plausible`."
+    )
+    out: str | None = option("With --truth, --radius or --plausible: a table of all streams.")
     report: list[str] | None = REPORT
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
@@ -151,7 +154,7 @@ def audit(given: AuditOptions) -> None:
     from sfumato.cli.audit_findings import audit_findings, read_files
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_text import print_report, print_together
-    from sfumato.cli.audit_truth import check_truth_options, print_truth, write_truth
+    from sfumato.cli.audit_truth import check_truth_options, print_robust, print_truth, write_truth
     from sfumato.cli.realtime_audit import audit_realtime, is_series
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.reports import report_document
@@ -196,6 +199,8 @@ def audit(given: AuditOptions) -> None:
             if len(reports) > 1:
                 print_line(", ".join(own))
             print_report(report, unit_of(spec.loss_for(model), model), own)
+            if spec.robust is not None:
+                print_robust(spec.robust)
             if report.truth is not None:
                 print_truth(report.truth, given.truth or given.model)
         if len(reports) > 1:
@@ -224,6 +229,7 @@ def _refuse_for_series(given: AuditOptions) -> None:
         "--level": given.level,
         "--truth": given.truth,
         "--radius": given.radius,
+        "--plausible": given.plausible,
         "--out": given.out,
     }
     for name, value in asked.items():

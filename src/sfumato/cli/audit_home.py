@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = ("released", "model", "rules", "policy", "ledger", "against", "report", "commitment")
 """What the registry holds, or what belongs to a table."""
+_TABLES_ALONE = ("truth", "radius", "plausible", "out")
+"""What is asked of other chains: of a table, or a ledger of its own."""
 
 
 def audit_at_home(given: AuditOptions, required: Required) -> None:
@@ -30,6 +32,10 @@ def audit_at_home(given: AuditOptions, required: Required) -> None:
         if getattr(given, name):
             rule = "be left out with --home: the registry has model and rules, the ledger all rows"
             raise InvalidParameter(name, "given", rule)
+    for name in _TABLES_ALONE:
+        if getattr(given, name) is not None:
+            rule = "not come with --home: other chains are held against a table or a ledger"
+            raise InvalidParameter(f"--{name}", "given", rule)
     key = None
     if given.key_file is not None:
         key = read_key(given.key_file, shared=given.shared_key)

@@ -1,4 +1,4 @@
-"""What `audit --truth` and `--radius` ask for, and what they say."""
+"""What `audit --truth`, `--radius` and `--plausible` ask for, and what they say."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ def check_truth_options(given: AuditOptions) -> None:
     """Refuse what would be ignored, or written over something."""
     from sfumato.tables.readers import same_file
 
-    asked = given.truth is not None or given.radius is not None
+    near = (given.radius, given.plausible)
+    asked = (given.truth, *near) != (None,) * 3
+    if None not in near:
+        raise InvalidParameter("--plausible", given.plausible, "not come with --radius")
     if given.out is not None and not asked:
-        raise InvalidParameter("--out", given.out, "come with --truth or --radius")
+        raise InvalidParameter("--out", given.out, "come with --truth, --radius or --plausible")
     if asked and given.report:
-        rule = "not come with --truth or --radius, which `verify-report` does not find again"
+        rule = "not come with --truth, --radius or --plausible: `verify-report` does not know them"
         raise InvalidParameter("--report", given.report[0], rule)
     inputs = [*(given.released or []), *(given.against or []), given.model, given.truth]
+    inputs.append(given.plausible)
     inputs += [given.ledger, given.rules, given.policy, given.key_file]
     if given.out is not None and any(
         file is not None and same_file(given.out, file) for file in inputs
@@ -45,9 +49,10 @@ def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTru
     """The check of another chain; None if none was asked for."""
     from sfumato.models.markov import MarkovChain
     from sfumato.models.plausible import PlausibleChains
+    from sfumato.store.files import load_plausible
     from sfumato.stream.other_truth import OtherTruth
 
-    if given.truth is None and given.radius is None:
+    if (given.truth, given.radius, given.plausible) == (None,) * 3:
         return None
     other = model if given.truth is None else options.load_model(given.truth)
     truth = other.value_by_value
@@ -57,6 +62,8 @@ def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTru
             rule = "come with a plain chain"
             raise InvalidParameter("--radius", given.radius, rule)
         chains = PlausibleChains.from_radius(truth, given.radius)
+    elif given.plausible is not None:
+        chains = load_plausible(given.plausible)
     return OtherTruth(plan, truth, chains)
 
 
@@ -75,6 +82,15 @@ def write_truth(path: str, reports: Sequence[AuditReport], stream: str) -> None:
     rows = [[name, *(getattr(entry, column) for column in _COLUMNS)] for name, entry in told]
     with Output(Table.at(path), {stream: str, **kinds}) as sink:
         sink.write(rows)
+
+
+def print_robust(radius: float) -> None:
+    """Under which chains the numbers of a release for many chains hold."""
+    print_line(
+        f"SIP, also of windows and of the worst step, is that under the worst chain within "
+        f"{radius:g}; what is said of one value, and of losses, is under the model alone. "
+        f"`--radius {radius:g}` adds what leaked under the model"
+    )
 
 
 def print_truth(report: TruthReport, truth: str) -> None:
@@ -108,9 +124,11 @@ def print_truth(report: TruthReport, truth: str) -> None:
         return
     telling = sum(entry.telling for entry in report.streams.values())
     lost = sum(entry.unbounded for entry in report.streams.values())
+    sure = report.confidence or 0.0
+    held = " around it" if sure == 1 else f"; the true one is among them with confidence {sure:g}"
     print_line(
         f"near it: every chain, also one that changes from step to step, whose probabilities lie "
-        f"in intervals at most {shown_up(report.widest, 4)} wide around it; at {lost:,} of "
+        f"in intervals at most {shown_up(report.widest, 4)} wide{held}; at {lost:,} of "
         f"{telling:,} steps that told something the set promises no less than the model-free "
         "leakage"
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.cli import options
 from sfumato.cli.console import hold, print_json, print_line, progress, say
 from sfumato.cli.options import option, required
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.stream.learning import Learning
@@ -136,6 +137,7 @@ def _document(found: Learning) -> dict[str, Any]:
         "beats_model": found.beats_model,
         "converged": found.converged,
         "widest": None if box is None else box.widest,
+        "radius": None if box is None else box.radius,
         "confidence": None if box is None else box.confidence,
         "low": None if box is None else box.low.tolist(),
         "high": None if box is None else box.high.tolist(),
@@ -172,13 +174,20 @@ def _show(found: Learning, output: str) -> None:
     if found.plausible is not None and found.plausible.widest >= 1:
         print_line(
             f"at confidence {found.plausible.confidence:g} the probability of some move is not "
-            "bounded at all yet"
+            "bounded at all yet: for all chains that are left no less may hold than the model-free "
+            "leakage (LDP)"
         )
     elif found.plausible is not None:
         print_line(
             f"with confidence {found.plausible.confidence:g} every probability of a move lies in "
             f"an interval of at most {found.plausible.widest:.3f}, if all streams follow one chain "
-            "of order 1"
+            "of order 1 and none ended because of its last output"
+        )
+        radius = shown_up(found.plausible.radius, 3)
+        print_line(
+            "what a release leaks under any of these chains: `audit --plausible`, with the file of "
+            f"`learn --plausible`; all of them, and more, are within {radius} of {output}, "
+            "beginnings included, for `release --robust`"
         )
     else:
         print_line(f"no bounds are proven: {found.remark}")

@@ -9,9 +9,10 @@ where the stake $w$ is any function of $y_1 \dots y_{t-1}$. So nobody who bets o
 for every other $t$ can get rich if $P_{ij}$ is right: the capital
 $\prod_t (1 + \lambda w g_i(y_t)(g_j(y_{t+1}) - v))$ has mean at most 1 for $v = P_{ij}$ and reaches
 $1/\delta$ with probability at most $\delta$ (Ville). A value $v$ for which it does is ruled out.
-That holds for one stream or many, however short, stationary or not; no limit theorem is used. Bets
-up and down, for odd and even $t$, at some rates $\lambda$ and for all $i, j$ share the probability
-of failure.
+That holds for one stream or many, however short, stationary or not; no limit theorem is used. It
+does not hold if a stream ends because of $y_t$: the bets that are settled are then chosen by it.
+Bets up and down, for odd and even $t$, at some rates $\lambda$ and for all $i, j$ share the
+probability of failure.
 
 Stakes follow a chain that guides the bets, the better the narrower the box. It must come from other
 streams, or from nowhere: a stake that has seen its own outcome proves nothing.
@@ -107,7 +108,9 @@ def plausible_chains(
         guide: A chain that says which bets are worth while. It must not come from these outputs.
         confidence: Probability that the true chain lies in the box, at least, if all streams
             follow one chain of order 1, do not depend on each other, and end without regard to
-            what would have come next.
+            their last output and to what would have come next. An end may depend on true values
+            and on earlier outputs; one that the last output brings about makes the bet on it
+            unfair, and the box wrong.
 
     Raises:
         InvalidParameter: If the channel has no inverse, or no chain of order 1 is left.

@@ -16,7 +16,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import UNIT
+from sfumato.core.numerics import UNIT, up
 from sfumato.models.markov import MarkovChain
 
 
@@ -84,6 +84,20 @@ class PlausibleChains:
     def widest(self) -> float:
         """Width of the widest interval of a transition."""
         return float((self.high - self.low).max())
+
+    @property
+    def radius(self) -> float:
+        """The least distance from the estimate, of each probability, within which all of it lies.
+
+        Examples:
+            >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+            >>> round(PlausibleChains.from_radius(sticky, 0.05).radius, 6)
+            0.05
+        """
+        moves, first = self.estimate.transition(), self.estimate.initial.ravel()
+        below = max(float((moves - self.low).max()), float((first - self.first_low).max()))
+        above = max(float((self.high - moves).max()), float((self.first_high - first).max()))
+        return up(max(below, above, 0.0))
 
     def contains(self, chain: MarkovChain) -> bool:
         """Whether every probability of a chain of the same order lies between its bounds."""

@@ -31,7 +31,7 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.stream.fit_report import FitReport, chain_report, library_report
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, missing_rows, read_each, stream_name
-from sfumato.tables.problems import BadTable
+from sfumato.tables.problems import BadTable, EmptyTable
 from sfumato.tables.readers import Table
 
 _PAIRS_BEYOND = 4_000_000
@@ -262,7 +262,7 @@ def read_history(
         if progress:
             progress(chunk.first + len(chunk) - 1)
     if not names:
-        raise BadTable(history.path, None, "the table must have at least one row")
+        raise EmptyTable(history.path, None, "the table must have at least one row")
     return names, paths, raws
 
 

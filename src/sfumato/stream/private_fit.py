@@ -2,7 +2,9 @@
 
 What leaves is the model and the report, so nothing of either may come from the table but through
 noise: symbols, ranges and the number of transitions of a person are given, values that are missing,
-unreadable or no symbols part what stands around them in silence, and rows are not even counted.
+unreadable or no symbols part what stands around them in silence, and rows are not even counted. A
+table without rows is fitted like any other. What cannot be read as a table at all (a torn line, a
+row without a name) is refused, with its row: that error is for whoever has the table.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from sfumato.models.private_history import PrivateHistory
 from sfumato.stream.fit_model import AS_IT_IS, Cut, read_history
 from sfumato.stream.fit_report import predictability
 from sfumato.stream.private_counts import PrivacySpec, private_chain
+from sfumato.tables.problems import EmptyTable
 from sfumato.tables.readers import Table
 
 
@@ -95,7 +98,10 @@ def fit_private(
     if cut.unit == DEGREES:
         check_degrees(encoding)
     coins = secure() if randomness is None else randomness
-    _, paths, raws = read_history(history, stream, values, progress)
+    try:
+        _, paths, raws = read_history(history, stream, values, progress)
+    except EmptyTable:
+        paths, raws = [], []  # nobody: to refuse that would tell of the last one who left
     codes = np.array([_code(encoding, cells) for cells in zip(*raws, strict=True)])
     people = [_runs(codes[np.array(path)]) for path in paths]
     chain, total = private_chain(

@@ -284,7 +284,9 @@ def check_unselected(name: str, value: object, plan: Plan) -> None:
 def has_one_channel(plan: Plan) -> bool:
     """Whether every value of every stream leaves through the same channel, whatever left before."""
     same = plan.method is Method.RANDOMIZED_RESPONSE and isinstance(plan.budget, PerStep)
-    return same and not plan.in_batches and plan.policy is None
+    # Kept for many chains, what leaves is mixed, or silent, by what left before.
+    follows = plan.in_batches or plan.policy is not None or plan.robust is not None
+    return same and not follows
 
 
 def _variance(codes: Ints, kinds: int) -> Floats:

@@ -25,3 +25,13 @@ class BadTable(SfumatoError):
         self.rule = rule
         place = source if row is None else f"{source}, row {row}"
         super().__init__(f"{place}: {rule}")
+
+
+class EmptyTable(BadTable):
+    """A table has no rows.
+
+    Examples:
+        >>> raise EmptyTable("live.csv", None, "the table must not be empty")
+        Traceback (most recent call last):
+        sfumato.tables.problems.EmptyTable: live.csv: the table must not be empty
+    """

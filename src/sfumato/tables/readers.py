@@ -21,7 +21,7 @@ from sfumato.tables.headers import SEPARATORS
 from sfumato.tables.json_rows import JsonRows
 from sfumato.tables.lines import STANDARD as STANDARD
 from sfumato.tables.lines import Lines, lines_of
-from sfumato.tables.problems import BadTable
+from sfumato.tables.problems import BadTable, EmptyTable
 
 Part = TypeVar("Part")
 
@@ -154,7 +154,7 @@ class Table:
             yield first
             yield from parts
         elif not self.is_standard:
-            raise BadTable(self.path, None, "the table must not be empty")
+            raise EmptyTable(self.path, None, "the table must not be empty")
 
     def _columnar(
         self, wanted: Sequence[str], optional: Sequence[str], size: int
