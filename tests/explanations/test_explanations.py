@@ -13,6 +13,8 @@ import sfumato as sf
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.explanations.artefacts import explain
 from sfumato.explanations.belief_words import belief_range
+from sfumato.models.plausible import PlausibleChains
+from sfumato.store.files import save_plausible
 from tests.shell.running import call, done
 
 LIKELIHOODS = st.lists(st.integers(1, 50), min_size=2, max_size=4)
@@ -99,3 +101,21 @@ def test_a_table_is_not_an_artefact(folder: Path) -> None:
     with pytest.raises(InvalidParameter, match="a table is read by"):
         explain(folder / "history.csv")
     assert call("explain", folder / "nowhere").code == 2
+
+
+def test_words_about_a_model_say_what_it_promises_to_its_people(folder: Path) -> None:
+    private = folder / "private.model"
+    done("fit", folder / "history.csv", "--stream", "user", "--value", "place", "--private", 1,
+         "--values", "a,b", "-o", private)  # fmt: skip
+    assert any("promises PureDP(1) for each user" in line for line in explain(private).lines)
+    assert not any("PureDP" in line for line in explain(folder / "town.model").lines)
+
+
+def test_a_set_of_plausible_models_is_put_in_words(tmp_path: Path) -> None:
+    chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+    save_plausible(PlausibleChains.from_radius(chain, 0.05, 0.95), tmp_path / "near.set")
+    found = explain(tmp_path / "near.set")
+    assert found.kind == "set of plausible models"
+    assert any("With confidence 0.95" in line for line in found.lines)
+    save_plausible(PlausibleChains.from_radius(chain, 1.0), tmp_path / "all.set")
+    assert any("may be anything" in line for line in explain(tmp_path / "all.set").lines)

@@ -41,6 +41,16 @@ def test_every_row_is_answered_once_within_its_budget(model: Path, tmp_path: Pat
     is_whole(report, private, max(sums))
 
 
+def test_a_release_that_tells_nothing_says_so(model: Path, tmp_path: Path) -> None:
+    live = table(tmp_path / "live.csv", LIVE)
+    rule = ("release", live, "-m", model, *STEP)
+    tiny = done(*rule, "--epsilon", 1e-9, "-o", tmp_path / "tiny.csv")
+    assert "NOTHING TOLD" in tiny.err
+    assert len({row["released"] for row in rows(tmp_path / "tiny.csv")}) == 1
+    much = done(*rule, "--epsilon", 2, "-o", tmp_path / "much.csv")
+    assert "NOTHING TOLD" not in much.err
+
+
 @pytest.mark.parametrize("given", FORMATS)
 @pytest.mark.parametrize("wanted", FORMATS)
 def test_the_format_of_a_file_changes_nothing_but_its_looks(

@@ -8,7 +8,7 @@ from sfumato.cli.options import argument
 
 
 class _ExplainOptions(options.Options):
-    file: str = argument("A model, policy, ledger, certificate or plan.", "FILE")
+    file: str = argument("A model, set of models, policy, ledger, certificate or plan.", "FILE")
     shown: options.Shown
 
 

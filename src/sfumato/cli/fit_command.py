@@ -153,6 +153,11 @@ def fit(given: FitOptions) -> None:
     if report.rounding is not None:
         unit = f" {report.unit}" if report.unit else ""
         print_line(f"a value is {report.rounding:.4g}{unit} from the middle of its cell on average")
+        if given.range_ is None:
+            print_line(
+                "cells end where the history does, and `release` refuses what lies beyond: name a "
+                "--range, to which values are clipped"
+            )
     if report.missing:
         print_line(f"{report.missing:,} values were missing ({given.missing})")
     if report.clipped:

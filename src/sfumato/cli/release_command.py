@@ -120,7 +120,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.stream.policy_files import load_policy
     from sfumato.stream.release_run import RunSpec, release_table
     from sfumato.stream.release_spec import ReleaseSpec, beside, document
-    from sfumato.stream.remarks import large_total
+    from sfumato.stream.remarks import large_total, nothing_told
     from sfumato.tables.cells import Late, Missing
     from sfumato.tables.readers import Table, same_file
 
@@ -184,8 +184,9 @@ def release(given: _ReleaseOptions) -> None:
     with progress("releasing", table.count(), given.shown.no_progress) as show:
         remark = None if given.shown.quiet else say
         report = release_table(table, sink, read, rule, how, progress=show, remark=remark)
-    if not given.shown.quiet and (much := large_total(report.largest_sip)) is not None:
-        say(much)
+    remarkable = large_total(report.largest_sip) or nothing_told(report.largest_ldp)
+    if not given.shown.quiet and report.rows and remarkable is not None:
+        say(remarkable)
     if given.shown.as_json and not sink.is_standard:
         print_json({"output": output, **asdict(report)})
     elif not given.shown.quiet:

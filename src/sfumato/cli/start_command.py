@@ -53,5 +53,5 @@ def _answer(question: Question) -> str:
     usual = choices.index(question.default) + 1
     number = 0
     while not 1 <= number <= len(choices):
-        number = typer.prompt("number", default=usual, type=int, err=True)
+        number = typer.prompt(f"number, 1 to {len(choices)}", default=usual, type=int, err=True)
     return choices[number - 1]

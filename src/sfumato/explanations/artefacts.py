@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.explanations.model_words import model_words
+from sfumato.explanations.model_words import model_words, set_words
 from sfumato.explanations.promise_words import certificate_words, ledger_words, plan_words
+from sfumato.models.plausible import PlausibleChains
 from sfumato.store.attestation import read_certificate
 from sfumato.store.codec import MAGIC
-from sfumato.store.files import load
+from sfumato.store.files import load_any
 from sfumato.store.ledger_check import check_ledger
 from sfumato.stream.release_spec import read_spec
 
@@ -22,7 +23,8 @@ class Explanation:
     """A file in plain words.
 
     Attributes:
-        kind: What it is: model, prior, policy, plan, ledger or certificate.
+        kind: What it is: model, set of plausible models, prior, policy, plan, ledger or
+            certificate.
         lines: What is to be known of it, sentence by sentence.
     """
 
@@ -54,8 +56,7 @@ def explain(path: str | Path) -> Explanation:
     with file.open("rb") as opened:
         start = opened.read(64)
     if start.startswith(MAGIC):
-        kind, lines = model_words(load(file))
-        return Explanation(kind, tuple(lines))
+        return _stored(file)
     if start.startswith(_SQLITE):
         return Explanation("ledger", tuple(ledger_words(check_ledger(file))))
     if start.lstrip().startswith(b"{"):
@@ -64,6 +65,14 @@ def explain(path: str | Path) -> Explanation:
         "be a model, policy, ledger, certificate or plan; a table is read by `audit` and `verify`"
     )
     raise InvalidParameter("file", str(path), rule)
+
+
+def _stored(file: Path) -> Explanation:
+    stored = load_any(file)
+    if isinstance(stored, PlausibleChains):
+        return Explanation("set of plausible models", tuple(set_words(stored)))
+    kind, lines = model_words(stored)
+    return Explanation(kind, tuple(lines))
 
 
 def _document(file: Path) -> Explanation:

@@ -8,10 +8,12 @@ from typing import assert_never
 import numpy as np
 
 from sfumato.core.alphabet import Alphabet
+from sfumato.core.printed import shown_up
 from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
+from sfumato.models.plausible import PlausibleChains
 from sfumato.models.prior import Prior
 from sfumato.solver.policy import Policy
 
@@ -23,7 +25,8 @@ def model_words(model: Prior | MarkovChain | StreamModel | Policy) -> tuple[str,
     """What it is, and what is to be known of it, sentence by sentence."""
     match model:
         case StreamModel():
-            return "model", [*_table_words(model), *_chain_words(model.chain), *_NEXT]
+            words = [*_table_words(model), *_chain_words(model.chain), _OBSERVER]
+            return "model", [*words, _people(model), _NEXT]
         case MarkovChain():
             return "model", list(_chain_words(model))
         case Prior():
@@ -34,12 +37,43 @@ def model_words(model: Prior | MarkovChain | StreamModel | Policy) -> tuple[str,
             assert_never(model)
 
 
-_NEXT = (
+_OBSERVER = (
     "It is what an observer is assumed to know before anything leaves; the model-free certificate "
-    "(LDP) of a release holds even if he knows something else.",
-    "It was learnt from a history, and tells of it: share it only if that history may be known.",
-    "next: sfumato plan --model FILE --epsilon 0.5",
+    "(LDP) of a release holds even if he knows something else."
 )
+_NEXT = "next: sfumato plan --model FILE --epsilon 0.5"
+
+
+def _people(model: StreamModel) -> str:
+    """What it tells of those it was made from."""
+    if model.private is not None:
+        return (
+            f"To the people of its history it promises {model.private}; each further model of "
+            "the same people adds to that."
+        )
+    # A file does not say whether `fit` made it of true values or `learn` of released ones.
+    return (
+        "If `fit` made it of a history, it tells of that: share it only if the history may be "
+        "known. If `learn` made it of released values, it tells no more than they did."
+    )
+
+
+def set_words(chains: PlausibleChains) -> Iterator[str]:
+    """A set of chains any of which may be the true one."""
+    yield (
+        "A set of models: of each step from one value to the next, and of how streams begin, it "
+        "holds the least and the largest probability that is plausible."
+    )
+    yield _symbols(chains.estimate.alphabet)
+    if chains.confidence < 1:
+        yield (
+            f"With confidence {chains.confidence:g} the true chain is one of them, if all streams "
+            "follow one chain."
+        )
+    if chains.widest >= 1:
+        yield "Of at least one step it says nothing yet: its probability may be anything."
+    else:
+        yield f"The least known step lies in an interval {shown_up(chains.widest, 3)} wide."
 
 
 def _table_words(model: StreamModel) -> Iterator[str]:
@@ -48,7 +82,10 @@ def _table_words(model: StreamModel) -> Iterator[str]:
         f"A model of how the values of a stream follow each other: values stand in {columns}, "
         f"streams are told apart by {model.stream!r}."
     )
-    yield f"It was fitted to {model.transitions:,} steps from one value to the next."
+    if model.transitions:
+        yield f"It was made from {model.transitions:,} steps from one value to the next."
+    else:
+        yield "No step from one value to the next was counted for it."
 
 
 def _chain_words(chain: MarkovChain | PairChain | PatternLibrary) -> Iterator[str]:

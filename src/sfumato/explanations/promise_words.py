@@ -55,6 +55,7 @@ def _total_words(spec: ReleaseSpec) -> Iterator[str]:
     )
     yield f"Together {over} of a stream may leak {total}."
     yield f"So an observer {belief_sentence(total, 'the true sequence')}."
+    yield "All outputs tell at most as much of any one value; `audit` says how much they did."
 
 
 def ledger_words(report: LedgerReport) -> Iterator[str]:
@@ -93,7 +94,7 @@ def certificate_words(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"note: {remark}"
     except (KeyError, TypeError, ValueError) as problem:
         raise CorruptData(f"the certificate lacks or mistypes a field ({problem})") from None
-    yield "next: sfumato verify FILE computes every figure again"
+    yield "next: sfumato verify FILE computes again what can be checked, and names what cannot"
 
 
 def _guarantee_words(given: Mapping[str, Any]) -> Iterator[str]:
@@ -111,7 +112,11 @@ def _guarantee_words(given: Mapping[str, Any]) -> Iterator[str]:
         kind = LIP(amount) if notion == "LIP" else LDP(amount)
         yield f"  So an observer {belief_sentence(kind, 'the true value of a person')}."
     else:
-        yield f"  So whether somebody takes part changes the odds by at most {_factor(amount)}."
+        yield (
+            "  So whether a person, or at event level one value of a person, is in it changes the "
+            f"odds of what leaves by at most {_factor(amount)}, if nobody changes a value by more "
+            "than the sensitivity that was declared."
+        )
 
 
 def _factor(amount: float) -> str:

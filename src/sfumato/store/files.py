@@ -18,6 +18,7 @@ from sfumato.store.outputs import locked, together, whole, write_whole
 __all__ = [
     "AnyModel",
     "load",
+    "load_any",
     "load_plausible",
     "load_state",
     "locked",
@@ -51,6 +52,22 @@ def load(path: str | Path) -> AnyModel:
     """
     model: AnyModel = _checked(path, AnyModel)
     return model
+
+
+def load_any(path: str | Path) -> AnyModel | PlausibleChains:
+    """Read what `save` or `save_plausible` wrote, whichever it was.
+
+    Raises:
+        CorruptData: If the file is neither, is damaged or comes from another version.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "coin.model"
+        >>> save(Prior([0.7, 0.3]), path)
+        >>> load_any(path)
+        Prior(probabilities=array([0.7, 0.3]), alphabet=...)
+    """
+    stored: AnyModel | PlausibleChains = _checked(path, AnyModel | PlausibleChains)
+    return stored
 
 
 def load_state(path: str | Path) -> SeriesState:

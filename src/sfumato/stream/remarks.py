@@ -51,6 +51,21 @@ def large_total(sip: float) -> str | None:
     )
 
 
+def nothing_told(ldp: float) -> str | None:
+    """What to say of a release of which nothing can be learnt; None if something can.
+
+    Examples:
+        >>> nothing_told(0.5) is None, nothing_told(0.0)[:12]
+        (True, 'NOTHING TOLD')
+    """
+    if ldp > 0:
+        return None
+    return (
+        "NOTHING TOLD: no released value depends on a true one, a constant would do as well; "
+        "`sfumato plan` shows what a larger budget buys"
+    )
+
+
 def remarks(report: PlanReport, differences: Sequence[Difference]) -> tuple[str, ...]:
     """Warnings that follow from a report, the gravest first."""
     found = []

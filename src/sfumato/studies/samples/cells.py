@@ -44,7 +44,7 @@ CELLS = Sample(
     _tables,
     (
         "sfumato fit history.csv --stream phone --grid 4x4 --x lon --y lat --units degrees "
-        "-o town.model",
+        "--range 12.3:12.424,43.7:43.79 -o town.model",
         "sfumato plan --model town.model --epsilon 0.5",
         "sfumato release live.csv --model town.model --epsilon 0.5 -o private.csv",
         "sfumato audit private.csv --model town.model",

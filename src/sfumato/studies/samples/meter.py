@@ -39,8 +39,8 @@ METER = Sample(
     (
         "sfumato fit history.csv --stream home --value watts --bins 6 --range 0:3000 --units W "
         "-o meter.model",
-        "sfumato plan --model meter.model --epsilon 0.5",
-        "sfumato release live.csv --model meter.model --epsilon 0.5 --time when --keep when "
+        "sfumato plan --model meter.model --epsilon 1.5",
+        "sfumato release live.csv --model meter.model --epsilon 1.5 --time when --keep when "
         "--ledger meter.ledger -o private.csv",
         "sfumato audit private.csv --model meter.model --ledger meter.ledger",
     ),

@@ -36,7 +36,7 @@ PEOPLE = Sample(
         "sfumato privatize people.csv -c commute --epsilon 1 -o commute.csv",
         "sfumato privatize people.csv -c salary --epsilon 2 --range 0:200000 --prior mixture "
         "-o salary.csv",
-        "sfumato verify salary.csv.certificate.json",
+        "sfumato verify salary.csv.certificate.json --against people.csv",
         "sfumato disclosure --table people.csv --columns height,weight --accuracy 3,4 --sigma 8 "
         "--noise gaussian --coupling gaussian",
         "sfumato publish --table people.csv --columns height,weight --accuracy 3,4 "
