@@ -88,9 +88,12 @@ def test_every_draw_is_one_of_the_key_or_that_of_the_ledger(
     for key in (secret, derived):
         found = audit_home(where, name, key=key)
         assert found.passed and found.report.possible == 24  # type: ignore[union-attr]
-    other = hashlib.sha256(b"another key").digest()
-    found = audit_home(where, name, key=other)
-    assert not found.passed and list(found.report.problem_kinds) == ["coins"]  # type: ignore[union-attr]
+    # Of 24 rows, all may be draws of one other key by chance: one time in 50, but not of five.
+    others = [hashlib.sha256(f"another key {n}".encode()).digest() for n in range(5)]
+    reports = [audit_home(where, name, key=other).report for other in others]
+    failed = [report for report in reports if not report.passed]
+    assert failed
+    assert all([*one.problem_kinds] == ["coins"] for one in failed)  # type: ignore[union-attr]
 
 
 def test_what_the_rules_must_say_and_what_is_not_there_is_said(served: tuple[str, bytes]) -> None:
