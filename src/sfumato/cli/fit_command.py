@@ -121,9 +121,12 @@ def fit(given: FitOptions) -> None:
     if given.private is not None:
         fit_privately(given, table, values, cut)
         return
-    for name, typed in (("--contribution", given.contribution), ("--values", given.values)):
+    for name, typed, needs in (
+        ("--contribution", given.contribution, "--private"),
+        ("--values", given.values, "--private or --uniform"),
+    ):
         if typed is not None:
-            raise InvalidParameter(name, typed, "not come with a history that nobody hides")
+            raise InvalidParameter(name, typed, f"come with {needs}")
     with progress("fitting", table.count(), given.shown.no_progress) as show:
         model, report = fit_table(
             table,

@@ -72,14 +72,15 @@ def push(given: _PushOptions) -> None:
     or --source and the number of the row. So a push can be run again at any time, after Ctrl-C, a
     crash or a lost connection: what was answered gets the same answer, nothing is drawn twice, and
     the file is the same. A file appears when it is complete; until then, after Ctrl-C, there is
-    OUTPUT.part. The rules go beside it, as OUTPUT.plan.json, for `sfumato audit` and `recover`.
+    OUTPUT.part. With --release the rules go beside it, as OUTPUT.plan.json, for `sfumato audit` and
+    `recover`.
 
     The access key comes from a file or from SFUMATO_ACCESS_KEY, never from the command line, where
     others could see it.
 
     \b
     Examples:
-      sfumato push live.csv --to https://gate.example --time when -o private.csv
+      sfumato push live.csv --to https://gate.example --release default --time when -o private.csv
       sfumato push live.parquet --to unix:/run/sfumato/http.sock --event id --socket -o private.csv
       tail -f live.csv | sfumato push - --to http://localhost:8477 --source meter-7 -o - | consumer
     """
