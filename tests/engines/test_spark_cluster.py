@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,49 +35,59 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-Passing = Callable[[Iterator[Any]], Iterator[Any]]
+Trouble = Callable[[], None]
 
 
-def killing_its_executor() -> Passing:
-    """The first attempt of one task ends the process that runs it, and its neighbours with it."""
+def in_trouble_once(marker: Path, trouble: Trouble) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Brings one task to grief after its first rows, in its first attempt of all.
+
+    Attempts are counted anew where a stage is done again: a file remembers that it was done.
+    """
 
     def passing(parts: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        for part in parts:
+            yield part
+            if context is not None and context.partitionId() == 0:
+                try:
+                    marker.touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                trouble()
+
+    return passing
+
+
+def killing_its_executor() -> Trouble:
+    """Ends the process that runs the task, and its neighbours with it."""
+
+    def kill() -> None:
         import os
         import signal
 
-        from pyspark import TaskContext
+        # The parent of a worker is the daemon, and its parent the executor.
+        with open(f"/proc/{os.getppid()}/stat") as file:
+            executor = int(file.read().rpartition(")")[2].split()[1])
+        os.kill(executor, signal.SIGKILL)
 
-        context = TaskContext.get()
-        for part in parts:
-            yield part
-            if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
-                # The parent of a worker is the daemon, and its parent the executor.
-                with open(f"/proc/{os.getppid()}/stat") as file:
-                    executor = int(file.read().rpartition(")")[2].split()[1])
-                os.kill(executor, signal.SIGKILL)
-
-    return passing
+    return kill
 
 
-def slow_at_first() -> Passing:
-    """The first attempt of one task waits for another to overtake it."""
+def waiting_to_be_overtaken() -> Trouble:
+    """Takes longer than a copy of the task that is begun meanwhile."""
 
-    def passing(parts: Iterator[Any]) -> Iterator[Any]:
+    def wait() -> None:
         import time
 
-        from pyspark import TaskContext
+        time.sleep(60.0)
 
-        context = TaskContext.get()
-        for part in parts:
-            if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
-                time.sleep(60.0)
-            yield part
-
-    return passing
+    return wait
 
 
 def test_killed_executors_and_overtaken_tasks_give_the_answers_of_one_fleet(
-    cluster: SparkSession,
+    cluster: SparkSession, tmp_path: Path
 ) -> None:
     scene, rows = town(), walks([300, *[1] * 20, 40, 5])
     due = by_fleet(rows, scene.plan)
@@ -89,6 +100,8 @@ def test_killed_executors_and_overtaken_tasks_give_the_answers_of_one_fleet(
     }
     private = sf.spark.release(frame, **given, partitions=3)
     assert answers(private.collect()) == due
-    for trouble in (killing_its_executor, slow_at_first):
-        again = private.mapInArrow(trouble(), private.schema)
+    for trouble in (killing_its_executor, waiting_to_be_overtaken):
+        marker = tmp_path / trouble.__name__
+        again = private.mapInArrow(in_trouble_once(marker, trouble()), private.schema)
         assert answers(again.collect()) == due
+        assert marker.exists()

@@ -38,7 +38,7 @@ class ShardState:
         kept: Answers that may be asked for again: a table in Arrow's format.
 
     Examples:
-        >>> state = ShardState("digest", ["ann"], [], [b""], b"")
+        >>> state = ShardState("digest", ["ann"], [0], [b""], b"")
         >>> ShardState.of_bytes(state.encoded, "digest").names
         ['ann']
         >>> ShardState.of_bytes(state.encoded, "another")
