@@ -769,6 +769,19 @@ def client() -> Sections:
 
 
 @case
+def first_steps() -> Sections:
+    with tempfile.TemporaryDirectory() as folder:
+        files = sf.sample("clicks", folder)
+        path = Path(folder) / "coin.model"
+        sf.save(sf.Prior([0.7, 0.3]), path)
+        found = sf.explain(path)
+        return {
+            "sample": [f"{file.name}: {len(file.read_bytes())} bytes" for file in files],
+            "explain": [found.kind, *found.lines],
+        }
+
+
+@case
 def readme() -> Sections:
     sent: list[Any] = []
     said: list[Any] = []

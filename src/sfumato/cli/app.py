@@ -84,6 +84,10 @@ app = typer.Typer(
       sfumato release live.csv --model city.model --budget 10 --horizon 50 -o private.csv
       sfumato audit private.csv --model city.model
 
+    \b
+    One column of a table, once:
+      sfumato privatize survey.csv -c answer --epsilon 1 -o private.csv
+
     New here? `sfumato start` asks what you have and prints the commands for it. No data at hand?
     `sfumato sample` writes some, and `sfumato demo` shows all of it on a small made-up town.
 

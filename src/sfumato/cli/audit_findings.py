@@ -186,6 +186,7 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
         commitment=held.commitment,
         truth=None,
         radius=None,
+        plausible=None,
         out=None,
         report=None,
         shown=Shown(as_json=True, quiet=True),

@@ -8,6 +8,7 @@ from typing import assert_never
 import numpy as np
 
 from sfumato.core.alphabet import Alphabet
+from sfumato.core.guarantees import SIP
 from sfumato.core.printed import shown_up
 from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
@@ -129,7 +130,7 @@ def _policy_words(policy: Policy) -> Iterator[str]:
         f"A compiled policy for {policy.size:,} values: it {kept}, so that a release need not "
         "wait for a solver."
     )
-    yield f"A step may leak SIP({policy.epsilon:g}) under the model it was compiled for."
+    yield f"A step may leak {SIP(policy.epsilon)} under the model it was compiled for."
     report = policy.report
     yield (
         f"When it was compiled it lost {100 * report.extra_loss:.2g} % more than the best channel "
