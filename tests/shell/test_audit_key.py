@@ -6,8 +6,10 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from sfumato.core.randomness import Address, Domain, Randomness, _Keyed, keyed
@@ -53,14 +55,18 @@ def live(folder: Path, plan: str) -> Path:
 @contextlib.contextmanager
 def one_coin_turned(sequence: int) -> Iterator[None]:
     """A releaser that tosses again where it does not like a coin: one moment of each stream."""
-    honest = _Keyed.at
+    honest, together = _Keyed.at, _Keyed.words_at
 
     def at(self: _Keyed, address: Address) -> Randomness:
         if address.domain is Domain.STREAM and address.sequence == sequence:
             address = Address(address.domain, address.plan, address.stream, sequence + 10**6)
         return honest(self, address)
 
-    with mock.patch.object(_Keyed, "at", at):
+    def words_at(self: _Keyed, plan: bytes, streams: Any, which: Any, moments: Any) -> Any:
+        turned = np.where(moments == sequence, sequence + 10**6, moments)
+        return together(self, plan, streams, which, turned)
+
+    with mock.patch.object(_Keyed, "at", at), mock.patch.object(_Keyed, "words_at", words_at):
         yield
 
 
