@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -58,7 +59,9 @@ def written(folder: Path, package: str, called: str = CALLED) -> ModuleType:
         del sys.modules[name]
     importlib.invalidate_caches()
     loop_cache._digest.cache_clear()
-    return importlib.import_module(f"{package}.caller")
+    # Python takes kept bytecode for that of a file of the same length and second.
+    with mock.patch.object(sys, "dont_write_bytecode", True):
+        return importlib.import_module(f"{package}.caller")
 
 
 def compiled_anew(loop: Any) -> int:

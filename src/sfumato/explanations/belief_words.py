@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.guarantees import LDP, LIP, SIP
 from sfumato.core.printed import shown_down, shown_up
 
@@ -34,7 +32,7 @@ def belief_range(guarantee: SIP | LIP | LDP, before: float = BELIEF) -> tuple[fl
     """
     checks.proper_fraction("before", before)
     # Beyond, nothing is promised, and the exponential would overflow.
-    factor = math.exp(min(guarantee.epsilon, 700.0))
+    factor = portable.exp(min(guarantee.epsilon, 700.0))
     match guarantee:
         case LDP():
             return before / (before + (1 - before) * factor), before * factor / (

@@ -7,6 +7,7 @@ from typing import assert_never
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.guarantees import SIP
 from sfumato.core.printed import shown_up
@@ -109,7 +110,8 @@ def _markov_words(chain: MarkovChain) -> Iterator[str]:
     if chain.order == 1:
         # The matrix of a large alphabet is sparse, and stays so.
         known = (1 - chain.backoff) * chain.known.diagonal()
-        stay = float(chain.stationary() @ (known + chain.backoff * chain.background))
+        stays = known + chain.backoff * chain.background
+        stay = float(portable.dot(chain.stationary(), stays))
         yield f"A value stays as it is from one moment to the next {100 * stay:.0f} % of the time."
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sfumato.core import portable
 from sfumato.core.errors import CorruptData
 from sfumato.core.guarantees import LDP, LIP, SIP
 from sfumato.core.numerics import sum_up
@@ -120,7 +120,7 @@ def _guarantee_words(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _factor(amount: float) -> str:
-    return f"a factor of {shown_up(math.exp(min(amount, 700.0)), 3)}"
+    return f"a factor of {shown_up(portable.exp(min(amount, 700.0)), 3)}"
 
 
 def _worth(gain: float) -> str:
