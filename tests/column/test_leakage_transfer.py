@@ -12,14 +12,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.prior_transfer import total_variation, transfer_gap
 from sfumato.solver.optimal_channel import optimal
-
-SEEDS = st.integers(0, 2**32 - 1)
-
-
-def channel_and_priors(seed: int, size: int, priors: int) -> tuple[Channel, list[np.ndarray]]:
-    rng = np.random.default_rng(seed)
-    channel = Channel.from_probabilities(rng.dirichlet(np.ones(3), size=size))
-    return channel, list(rng.dirichlet(np.ones(size), size=priors) * 0.98 + 0.02 / size)
+from tests.core.test_prior_transfer import SEEDS, channel_and_priors
 
 
 @settings(max_examples=16, deadline=None)
