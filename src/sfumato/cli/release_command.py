@@ -133,8 +133,8 @@ def release(given: _ReleaseOptions) -> None:
         method="",
         missing=choice("missing", Missing, given.missing),
         late=choice("late", Late, given.late),
-        keep=_names(given.keep),
-        independent=_names(given.independent),
+        keep=column_names(given.keep),
+        independent=column_names(given.independent),
         purpose=options.purpose_of(given.seed).value,
         policy=None,
         model=None,
@@ -209,7 +209,8 @@ def end_interrupted(ledger: str | None, held: str = "") -> NoReturn:
     raise typer.Exit(INTERRUPTED)
 
 
-def _names(columns: str | None) -> tuple[str, ...]:
+def column_names(columns: str | None) -> tuple[str, ...]:
+    """The columns that an option lists; none if it was not given."""
     return () if columns is None else tuple(columns.split(","))
 
 

@@ -11,6 +11,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, say
 from sfumato.cli.options import argument, option, required
+from sfumato.cli.release_command import column_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,8 +118,8 @@ def release(given: _ReleaseOptions) -> None:
         given,
         method="",
         missing=choice("missing", Missing, given.missing),
-        keep=(given.order,) if given.keep is None else _names(given.keep),
-        independent=_names(given.independent),
+        keep=(given.order,) if given.keep is None else column_names(given.keep),
+        independent=column_names(given.independent),
         event=given.id_,
         policy=None,
         model=None,
@@ -334,7 +335,3 @@ def _size(frame: DataFrame, stream: str) -> tuple[int, int]:
     from sfumato.engines.spark.stream_frames import column
 
     return frame.count(), frame.select(column(stream)).distinct().count()
-
-
-def _names(columns: str | None) -> tuple[str, ...]:
-    return () if columns is None else tuple(columns.split(","))
