@@ -58,10 +58,13 @@ from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.fleet_replay import Replay
 from sfumato.stream.fleet_streams import FleetStreams
+from sfumato.stream.learning_release import LearningRelease
+from sfumato.stream.learning_rules import LearningRules
 from sfumato.stream.live_batches import LiveBatches
 from sfumato.stream.live_fleet import LiveFleet
 from sfumato.stream.plan import Plan
 from sfumato.stream.release import BatchedRelease, InstantRelease
+from sfumato.stream.version_history import VersionHistory
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
 from sfumato.temporal.temporal_plan import TemporalPlan
@@ -114,6 +117,7 @@ HELD = {
     "store.postgres_rows.PostgresRows": "part of a PostgresReader or PostgresStore, with a lock",
     "store.postgres._Held": "each thread has its own",
     "core.randomness._Secure": "has a lock, and new coins after a fork",
+    "core.keyed_words.KeyedWords": "counts how many it drew, which decides nothing but the time",
     "core.randomness._Keyed": "has a lock; a child that replays must get the same coins",
     "series.series_audit.SeriesAudit": "one call's own",
     "temporal.temporal_audit._Walk": "one call's own",
@@ -153,10 +157,15 @@ HELD = {
     "store.ledgered_run.Group": "one call's own",
     "store.ledgered_run.LedgeredRun": "one call's own",
     "stream.row_run.RowRun": "one call's own",
+    "stream.learning_run.LearningRowRun": "one call's own",
+    "stream.robust_run.RobustRowRun": "one call's own",
     "stream.true_values.RealisedLoss": "one call's own",
     "stream.silence.Silence": "one call's own",
     "stream.recovered_loss.RecoveredLoss": "one call's own",
     "models.learning._Search": "one call's own",
+    "models.drift_learner.DriftLearner": "one call's own",
+    "models.cluster_fitting._Search": "one call's own",
+    "models.cluster_learning._Search": "one call's own",
     "stream.evidence._Collector": "one call's own",
     "stream.learning._Counted": "one call's own",
     "stream.released_tracks._Rows": "one call's own",
@@ -167,7 +176,7 @@ HELD = {
     "store.live_intake.Retries": "held by a live run, under its lock",
     "stream.fleet_copy.FleetCopy": "held by a LiveFleet, under its lock",
     "stream.live_values.LiveValues": "held by a LiveFleet, under its lock",
-    "stream.live_fleet._Group": "one call's own",
+    "stream.live_group.LiveGroup": "one call's own",
     "temporal.live_streams.LiveStreams": "held by a SteppedRun, under its lock",
     "column.privatize.Privatizer": "fitted like any estimator; it spends no budget over time",
 }
@@ -295,6 +304,19 @@ def instant() -> Case:
     return Case(made, lambda n: made(n % 2), BUDGET, lambda: made.state.sequence)
 
 
+def learning() -> Case:
+    bit = Alphabet.of_size(2)
+    made = LearningRelease(bit, budget=SIP(0.5), loss=HAMMING, randomness=Yielding())
+    count = lambda: made.states["ann"].sequence  # noqa: E731
+    return Case(made, lambda n: made("ann", n % 2), THREADS * EACH, count)
+
+
+def history() -> Case:
+    bit = Alphabet.of_size(2)
+    made = VersionHistory(LearningRules(bit, PerStep(SIP(0.5)), HAMMING))
+    return Case(made, lambda n: made.add("ann", n % 2), THREADS * EACH, lambda: made.count)
+
+
 def batched() -> Case:
     budget = Horizon(SIP(float(BUDGET)), BUDGET)
     made = BatchedRelease(CHAIN, width=1, budget=budget, loss=HAMMING, randomness=Yielding())
@@ -395,6 +417,8 @@ CASES: dict[type, Callable[[], Case]] = {
     TemporalRelease: moments,
     Ledgers: ledgers,
     InstantRelease: instant,
+    LearningRelease: learning,
+    VersionHistory: history,
     BatchedRelease: batched,
     Fleet: fleet,
     SqliteStore: store,

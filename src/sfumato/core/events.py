@@ -38,6 +38,8 @@ class Event:
             stands at its last value.
         signal: Which output of a far-sighted channel left, beside its symbol: outputs that release
             the same symbol lead to different beliefs. None for other channels.
+        phase: Phase of the period that its value lies in, which is public; None under a model that
+            does not change with time.
 
     Examples:
         >>> event = Event("u4", 17, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))
@@ -53,6 +55,7 @@ class Event:
     ldp: LDP
     batch: int | None = None
     signal: int | None = None
+    phase: int | None = None
 
 
 Events = tuple[Event, ...]

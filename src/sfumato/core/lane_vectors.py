@@ -60,12 +60,12 @@ class _WholesModel(models.PrimitiveModel):
         super().__init__(manager, kind, _INTS)
 
 
-def _instructions(made: Callable[..., Any]) -> Any:
+def instructions(made: Callable[..., Any]) -> Any:
     """A function that numba writes down as LLVM's instructions; callers are not typed for it."""
     return intrinsic(made)
 
 
-def _operation(symbol: Callable[..., Any], kind: Any, instruction: str) -> None:
+def operation(symbol: Callable[..., Any], kind: Any, instruction: str) -> None:
     """Let an operator work lane by lane."""
     template: Any = type("Lanes", (ConcreteTemplate,), {"cases": [signature(kind, kind, kind)]})
     infer_global(symbol)(template)
@@ -76,42 +76,42 @@ def _operation(symbol: Callable[..., Any], kind: Any, instruction: str) -> None:
 
 
 for _symbol, _instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul")):
-    _operation(getattr(operator, _symbol), FOUR, _instruction)
-    _operation(getattr(operator, f"i{_symbol}"), FOUR, _instruction)
-    _operation(getattr(operator, _symbol), WHOLES, _instruction[1:])
-    _operation(getattr(operator, f"i{_symbol}"), WHOLES, _instruction[1:])
-_operation(operator.truediv, FOUR, "fdiv")
+    operation(getattr(operator, _symbol), FOUR, _instruction)
+    operation(getattr(operator, f"i{_symbol}"), FOUR, _instruction)
+    operation(getattr(operator, _symbol), WHOLES, _instruction[1:])
+    operation(getattr(operator, f"i{_symbol}"), WHOLES, _instruction[1:])
+operation(operator.truediv, FOUR, "fdiv")
 
 
-def _address(context: Any, builder: Any, kind: Any, array: Any, place: Any, lanes: Any) -> Any:
+def address_of(context: Any, builder: Any, kind: Any, array: Any, place: Any, lanes: Any) -> Any:
     """Where four entries of a flat array begin."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [place]), lanes.as_pointer())
 
 
-@_instructions
+@instructions
 def four(_typing, array, place):
     """Four entries of an array without gaps, counted as if it were flat; they must be there."""
 
     def load(context, builder, sig, args):
-        at = _address(context, builder, sig.args[0], args[0], args[1], _FLOATS)
+        at = address_of(context, builder, sig.args[0], args[0], args[1], _FLOATS)
         return builder.load(at, align=8)
 
     return FOUR(array, types.int64), load
 
 
-@_instructions
+@instructions
 def wholes(_typing, array, place):
     """Four integers of an array, likewise."""
 
     def load(context, builder, sig, args):
-        at = _address(context, builder, sig.args[0], args[0], args[1], _INTS)
+        at = address_of(context, builder, sig.args[0], args[0], args[1], _INTS)
         return builder.load(at, align=8)
 
     return WHOLES(array, types.int64), load
 
 
-@_instructions
+@instructions
 def item(_typing, array, place):
     """One entry of an array without gaps, counted as if it were flat; it must be there.
 
@@ -125,12 +125,12 @@ def item(_typing, array, place):
     return array.dtype(array, types.int64), load
 
 
-@_instructions
+@instructions
 def pairs(_typing, array, place):
     """Four pairs that follow each other in an array: the first of each, and the second."""
 
     def load(context, builder, sig, args):
-        at = _address(context, builder, sig.args[0], args[0], args[1], _FLOATS)
+        at = address_of(context, builder, sig.args[0], args[0], args[1], _FLOATS)
         low = builder.load(at, align=8)
         high = builder.load(builder.gep(at, [_WORD(1)]), align=8)
         orders = ([0, 2, 4, 6], [1, 3, 5, 7])
@@ -140,13 +140,13 @@ def pairs(_typing, array, place):
     return types.UniTuple(FOUR, 2)(array, types.int64), load
 
 
-@_instructions
+@instructions
 def put(_typing, array, place, value):
     """Put four floats, or integers, into an array without gaps."""
 
     def store(context, builder, sig, args):
         lanes = _FLOATS if sig.args[2] == FOUR else _INTS
-        at = _address(context, builder, sig.args[0], args[0], args[1], lanes)
+        at = address_of(context, builder, sig.args[0], args[0], args[1], lanes)
         builder.store(args[2], at, align=8)
         return context.get_dummy_value()
 
@@ -162,13 +162,13 @@ def _spread(builder: Any, value: Any, lanes: Any) -> Any:
     return builder.shuffle_vector(first, first, _order([0] * _COUNT))
 
 
-@_instructions
+@instructions
 def same(_typing, value):
     """One float in all lanes."""
     return FOUR(types.float64), lambda _c, builder, _s, args: _spread(builder, args[0], _FLOATS)
 
 
-@_instructions
+@instructions
 def beside(_typing, one, two, three, last):
     """Four floats side by side."""
 
@@ -181,37 +181,37 @@ def beside(_typing, one, two, three, last):
     return FOUR(*[types.float64] * _COUNT), join
 
 
-@_instructions
+@instructions
 def same_whole(_typing, value):
     """One integer in all lanes."""
     return WHOLES(types.int64), lambda _c, builder, _s, args: _spread(builder, args[0], _INTS)
 
 
-@_instructions
+@instructions
 def floats_of(_typing, value):
     """Integers as floats, rounded to the nearest."""
     return FOUR(WHOLES), lambda _c, builder, _s, args: builder.sitofp(args[0], _FLOATS)
 
 
-@_instructions
+@instructions
 def wholes_of(_typing, value):
     """Floats as integers, what is behind the point cut off."""
     return WHOLES(FOUR), lambda _c, builder, _s, args: builder.fptosi(args[0], _INTS)
 
 
-@_instructions
+@instructions
 def bits_of(_typing, value):
     """The bits of floats as integers."""
     return WHOLES(FOUR), lambda _c, builder, _s, args: builder.bitcast(args[0], _INTS)
 
 
-@_instructions
+@instructions
 def from_bits(_typing, value):
     """Floats by their bits."""
     return FOUR(WHOLES), lambda _c, builder, _s, args: builder.bitcast(args[0], _FLOATS)
 
 
-@_instructions
+@instructions
 def shifted_down(_typing, value, places):
     """Integers over a power of two, rounded down."""
 
@@ -221,7 +221,7 @@ def shifted_down(_typing, value, places):
     return WHOLES(WHOLES, types.int64), shift
 
 
-@_instructions
+@instructions
 def larger(_typing, one, other):
     """The larger one in each lane."""
 
@@ -231,7 +231,7 @@ def larger(_typing, one, other):
     return FOUR(FOUR, FOUR), choose
 
 
-@_instructions
+@instructions
 def smaller(_typing, one, other):
     """The smaller one in each lane."""
 
@@ -241,7 +241,7 @@ def smaller(_typing, one, other):
     return FOUR(FOUR, FOUR), choose
 
 
-@_instructions
+@instructions
 def above_zero(_typing, asked, value):
     """A value where another is above 0, and 0 elsewhere."""
 
@@ -252,7 +252,7 @@ def above_zero(_typing, asked, value):
     return FOUR(FOUR, FOUR), choose
 
 
-@_instructions
+@instructions
 def up_to(_typing, count, value, other):
     """The first lanes of one, the rest of another."""
 
@@ -275,19 +275,19 @@ def _extreme(sign: str) -> Any:
     return reduce
 
 
-@_instructions
+@instructions
 def largest(_typing, value):
     """The largest of the four."""
     return types.float64(FOUR), _extreme(">")
 
 
-@_instructions
+@instructions
 def smallest(_typing, value):
     """The smallest of the four."""
     return types.float64(FOUR), _extreme("<")
 
 
-@_instructions
+@instructions
 def lane(_typing, value, place):
     """One of the four."""
 

@@ -4,7 +4,8 @@ The mathematical library of a system picks its code by the processor: with fused
 and `log` round otherwise in a few cases of a thousand, and so do the vectorised ones of numpy. A
 channel, a charge or a certificate must not depend on that. Here are only additions, products,
 quotients and square roots, in a fixed order, which every processor rounds alike; LLVM fuses none of
-them unless it is told to (`fastmath`, which no loop of the package has).
+them unless it is told to by `fastmath`. One loop of the package has that, a sieve whose passes are
+summed again (`temporal/temporal_loops.py`); nothing that leaves is computed by it.
 
 Errors, in units of the last place, confirmed with mpmath: `exp`, `log` 1, `expm1`, `log1p`, `exp2`
 2, `erf`, `erfc` and `normal_share` 8.

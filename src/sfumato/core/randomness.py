@@ -23,8 +23,6 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import lru_cache
 from typing import NoReturn, Protocol, Self, SupportsIndex
 
 import numpy as np
@@ -32,11 +30,30 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.addresses import Address, Domain, plan_part
+from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.integer_weights import BITS, categorical, integer_weights, sampled
+from sfumato.core.keyed_words import Draws, KeyedWords
 
-# Integer weights sum to 2**BITS: the largest power of two that leaves int64 sums exact.
-BITS = 62
+__all__ = (
+    "BITS",
+    "Address",
+    "Domain",
+    "Randomness",
+    "StreamCoins",
+    "categorical",
+    "check_secret",
+    "integer_weights",
+    "keyed",
+    "ledger_key",
+    "of_ledger",
+    "row_words",
+    "sampled",
+    "secure",
+    "seeded",
+    "words_at",
+)
 
 _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
@@ -44,69 +61,6 @@ _SINGLE_WORDS = 256
 _MIN_SECRET_BYTES = 16
 # Sixteen random bytes have fewer different ones once in 10**12 keys; typed ones often do.
 _MIN_SECRET_KINDS = 8
-_FIRST_BLOCK = bytes(16)
-
-
-class Domain(StrEnum):
-    """What coins are drawn for: no two kinds of release share any."""
-
-    STREAM = "stream"
-    TEMPORAL = "temporal"
-    SERIES = "series"
-    PRIVATIZE = "privatize"
-    PUBLISH = "publish"
-    SIMULATION = "simulation"
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the coins of one draw are: everything that shapes the answer.
-
-    Two true values under one address share their noise, and two plans under one would tell a
-    value by the difference of their answers. So the plan is part of it.
-
-    Attributes:
-        domain: What is released.
-        plan: Fingerprint of all that shapes the answer, the purpose included.
-        stream: Whose value it is.
-        sequence: Which of his values.
-
-    Examples:
-        >>> here = Address(Domain.STREAM, "plan", "ann", 7)
-        >>> here.encoded == Address(Domain.STREAM, "planann", "", 7).encoded
-        False
-    """
-
-    domain: Domain
-    plan: str
-    stream: str
-    sequence: int
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.domain, Domain):
-            raise InvalidParameter("domain", "another", f"be one of {', '.join(Domain)}")
-        if not isinstance(self.plan, str) or not self.plan:
-            raise InvalidParameter("plan", "none", "be the fingerprint of a plan")
-        if checks.count("sequence", self.sequence, at_least=0) >= 2**64:
-            raise InvalidParameter("sequence", self.sequence, "be less than 2**64")
-
-    @property
-    def encoded(self) -> bytes:
-        """As bytes; each part has its length in front, so no two addresses run together."""
-        place = int(self.sequence).to_bytes(8, "big")
-        return _plan_part(self.domain, self.plan) + _part(self.stream) + place
-
-
-def _part(name: str) -> bytes:
-    # A name that is no proper text (a lone surrogate) still has an address of its own.
-    encoded = name.encode(errors="surrogatepass")
-    return len(encoded).to_bytes(8, "big") + encoded
-
-
-@lru_cache(maxsize=256)
-def _plan_part(domain: Domain, plan: str) -> bytes:
-    """The same for every value of a stream."""
-    return _part(domain.value) + _part(plan)
 
 
 class Randomness(Protocol):
@@ -188,7 +142,27 @@ def words_at(
         draws = zip(which.tolist(), sequences.tolist(), strict=True)
         found = [source.at(Address(domain, plan, streams[at], turn)).word() for at, turn in draws]
         return np.array(found, dtype=np.uint64)
-    return source.words_at(_plan_part(domain, plan), streams, which, sequences)
+    return source.words_at(plan_part(domain, plan), streams, which, sequences)
+
+
+def row_words(
+    source: Randomness, domain: Domain, plan: str, names: Sequence[str], each: int
+) -> NDArray[np.uint64]:
+    """So many words for each of some names, a row each: those at moment 0.
+
+    Examples:
+        >>> words = row_words(seeded(1), Domain.PUBLISH, "plan", ["ann", "bob"], 3)
+        >>> here = Address(Domain.PUBLISH, "plan", "bob", 0)
+        >>> bool((words[1] == seeded(1).at(here).words(3)).all())
+        True
+    """
+    count = len(names)
+    if not source.addressed:
+        return source.words(count * each).reshape(count, each)
+    if not isinstance(source, _Keyed):
+        rows = [source.at(Address(domain, plan, name, 0)).words(each) for name in names]
+        return np.stack(rows) if rows else np.empty((0, each), dtype=np.uint64)
+    return source.row_words(plan_part(domain, plan), names, each)
 
 
 def secure() -> Randomness:
@@ -346,6 +320,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+_WORDS = KeyedWords()
+
+
 class _Keyed(_Uncopied):
     """HMAC-SHA256 of the address gives the key of a keystream of its own."""
 
@@ -376,18 +353,13 @@ class _Keyed(_Uncopied):
         """The first word at each of many addresses that begin alike."""
         if len(sequences) and sequences.min() < 0:
             raise InvalidParameter("sequence", "less", "be at least 0")
-        # What all addresses share is hashed once; the first block of a keystream that begins at 0
-        # is a zero block, encrypted: the cheapest thing to ask of a cipher.
-        begun, mode = hmac.new(self._key, plan_part, "sha256"), modes.ECB()
-        parts = {place: _part(streams[place]) for place in np.unique(which).tolist()}
-        blocks = []
-        moments = sequences.astype(">u8").tobytes()
-        for row, place in enumerate(which.tolist()):
-            address = begun.copy()
-            address.update(parts[place] + moments[8 * row : 8 * row + 8])
-            cipher = Cipher(algorithms.AES(address.digest()), mode).encryptor()
-            blocks.append(cipher.update(_FIRST_BLOCK))
-        return np.frombuffer(b"".join(blocks), dtype="<u8")[::2].copy()
+        draws = Draws(plan_part, streams, which, sequences, each=1)
+        return _WORDS.drawn(self._key, draws)[:, 0]
+
+    def row_words(self, plan_part: bytes, names: Sequence[str], each: int) -> NDArray[np.uint64]:
+        """The first words at the first moment of each of many names."""
+        rows = np.arange(len(names))
+        return _WORDS.drawn(self._key, Draws(plan_part, names, rows, np.zeros_like(rows), each))
 
 
 class _Key(_Keyed):
@@ -412,45 +384,3 @@ def _keystream(key: bytes, size: int, skip: int = 0) -> bytes:
     block, offset = divmod(skip, 16)
     cipher = Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
     return cipher.update(bytes(offset + size))[offset:]
-
-
-def integer_weights(probabilities: Floats) -> Ints:
-    """Round each row of a probability matrix to integers that sum to `2**BITS` exactly.
-
-    Every entry moves by at most one unit, except the largest of its row, which takes up what is
-    left over: rounding, if the row sums to 1.
-
-    Examples:
-        >>> int(integer_weights(np.array([[0.1, 0.9]])).sum()) == 2**BITS
-        True
-    """
-    weights = np.rint(np.ldexp(probabilities, BITS)).astype(np.int64)
-    largest = probabilities.argmax(axis=1)
-    weights[np.arange(len(weights)), largest] += 2**BITS - weights.sum(axis=1)
-    return weights
-
-
-def categorical(cumulative: Ints, rows: Ints, words: NDArray[np.uint64]) -> Ints:
-    """Draw one column for each row number, one word each, exactly by the integer weights.
-
-    Args:
-        cumulative: Running sums of the weights along each row; the last column is `2**BITS`.
-        rows: Which row each draw is made from.
-        words: One uniformly random word per draw; its upper `BITS` bits are the coin.
-
-    Examples:
-        >>> cumulative = integer_weights(np.array([[0.5, 0.5]])).cumsum(axis=1)
-        >>> words = np.array([0, 2**64 - 1], dtype=np.uint64)
-        >>> categorical(cumulative, np.array([0, 0]), words)
-        array([0, 1])
-    """
-    coins = (words >> np.uint64(64 - BITS)).astype(np.int64)
-    if len(coins) == 1:
-        return np.array([np.searchsorted(cumulative[rows[0]], coins[0], side="right")])
-    return np.asarray((cumulative[rows] <= coins[:, None]).sum(axis=1), dtype=np.int64)
-
-
-def sampled(probabilities: Floats, words: NDArray[np.uint64]) -> Ints:
-    """Draw from one distribution, one word each."""
-    cumulative = integer_weights(probabilities[None, :]).cumsum(axis=1)
-    return categorical(cumulative, np.zeros(words.size, dtype=np.int64), words)
