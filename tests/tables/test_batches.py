@@ -51,7 +51,8 @@ def assert_alike(table: Table, wanted: Sequence[str], optional: Sequence[str], r
 MARKS = [b",", b";", b"\t", b"\n", b"\r\n", b"\r", b'"', b'""', b"\n\n", b"\0", b"\xff", b"\x0b"]
 TEXTS = [b"a", b"b,c", b" ", b"1.50", b"NA", "é".encode(), b"\xef\xbb\xbf", b"\xe2\x80\xa8"]
 LINES = [b"u1,home\n", b"u2,work\n", b"u3,home\r\n", b"u4,\n", b"p,q,r\n", b'"u,5","x\ny"\n']
-PIECES = st.sampled_from([*MARKS, *TEXTS, *LINES])
+QUOTED = [b'"u6","home"\n', b'"u7",work\r\n', b'u8,""\n', b'"u9","say ""no"""\n', b'"u0"']
+PIECES = st.sampled_from([*MARKS, *TEXTS, *LINES, *QUOTED])
 
 
 @given(
@@ -118,6 +119,40 @@ def test_plain_rows_come_as_arrays(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"live.{suffix}", NAMES, RECORDS)
     parts = list(Table.at(str(path)).batches(["person"], rows=64))
     assert all(isinstance(part, Batch) for part in parts)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_quotes_around_whole_cells_are_no_obstacle(tmp_path: Path, end: bytes) -> None:
+    path = tmp_path / "live.csv"
+    rows = [b'"u1","home"', b'u2,"work"', b'"u3",', b'u4,""', b'"","a b"', '"é","ü"'.encode()]
+    for last in (end, b""):
+        path.write_bytes(b'"person","place"\n' + end.join(rows * 50) + last)
+        parts = list(Table.at(str(path)).batches(["place", "person"], rows=64))
+        assert all(isinstance(part, Batch) for part in parts)
+        assert_alike(Table.at(str(path)), ["place", "person"], [], 64)
+
+
+@pytest.mark.parametrize(
+    "cell", [b'"a,b"', b'"a\nb"', b'"say ""no"""', b'a"b"', b'"a"b', b' "a"', b'"a', b'a"', b'"""']
+)
+@pytest.mark.parametrize("line", [b"%s\n", b"%s,c\n", b"c,%s\n", b'"c",%s\n', b'%s,"c"'])
+def test_quotes_inside_a_cell_are_left_to_the_strict_reader(
+    tmp_path: Path, line: bytes, cell: bytes
+) -> None:
+    path = tmp_path / "live.csv"
+    path.write_bytes(b"person,place\n" + b'"u1","home"\n' * 3 + line % cell)
+    assert_alike(Table.at(str(path)), ["person", "place"], [], 64)
+
+
+@pytest.mark.parametrize("odd", [b'""\n', b'""', b'"a"\n""', b'""\na', b'"a"\n\n"b"\n'])
+@pytest.mark.parametrize("begin", [b"person\n", b'person\n"x"\n', b'person,place\n"x",\n'])
+def test_an_empty_cell_that_is_a_line_of_its_own_is_a_row(
+    tmp_path: Path, begin: bytes, odd: bytes
+) -> None:
+    path = tmp_path / "live.csv"
+    path.write_bytes(begin + odd)
+    for rows in (1, 64):
+        assert_alike(Table.at(str(path)), ["person"], ["place"], rows)
 
 
 def test_a_file_comes_back_to_arrays_after_a_quote(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from sfumato.attacks.lower_bound import LowerBound, Notion
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.library import PatternLibrary
+from sfumato.models.periodic import PeriodicChain
 from sfumato.stream.evidence import Evidence
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.recovery import Recovery
@@ -97,7 +98,7 @@ def prior_marginals(recovery: Recovery) -> Floats:
     """What is known of each moment before anything left: one row each, up to the longest stream."""
     longest = int(np.diff(recovery.evidence.starts).max(initial=0))
     rows, model = np.empty((longest, len(recovery.labels))), recovery.plan.model
-    assert not isinstance(model, PatternLibrary)  # of which there is no recovery
+    assert not isinstance(model, PatternLibrary | PeriodicChain)  # of which there is no recovery
     belief = model.first()
     for moment in range(longest):
         rows[moment] = belief.marginal / belief.marginal.sum()

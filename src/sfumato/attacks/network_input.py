@@ -13,8 +13,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
-from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.stream.evidence import Evidence, evidence
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.plan import Plan
@@ -63,7 +62,7 @@ def raw_rows(tracks: Mapping[str, Sequence[int]], plan: Plan) -> list[Floats]:
 def _believed(plan: Plan, told: Evidence) -> Floats:
     """The distribution of each value given all outputs until then."""
     model = plan.model
-    if not isinstance(model, MarkovChain | PairChain):
+    if not isinstance(model, ValueChain):
         raise InvalidParameter("model", type(model).__name__, "be a chain of values")
     chain = HiddenChain.of(model, told.span)
     found = np.empty((len(told), chain.symbols))

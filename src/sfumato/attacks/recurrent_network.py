@@ -59,7 +59,7 @@ def load_torch() -> Any:
     try:
         return import_module("torch")
     except ImportError:
-        rule = "have PyTorch to learn with: pip install sfumato[attacks]"
+        rule = 'have PyTorch to learn with: pip install "sfumato[attacks]"'
         raise InvalidParameter("network", "no PyTorch", rule) from None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.explanations.model_words import model_words, set_words
+from sfumato.explanations.model_words import model_words, set_words, version_words
 from sfumato.explanations.promise_words import certificate_words, ledger_words, plan_words
 from sfumato.models.plausible import PlausibleChains
 from sfumato.store.attestation import read_certificate
@@ -14,6 +14,7 @@ from sfumato.store.codec import MAGIC
 from sfumato.store.files import load_any
 from sfumato.store.ledger_check import check_ledger
 from sfumato.stream.release_spec import read_spec
+from sfumato.stream.version_files import load_versions
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -23,8 +24,8 @@ class Explanation:
     """A file in plain words.
 
     Attributes:
-        kind: What it is: model, set of plausible models, prior, policy, plan, ledger or
-            certificate.
+        kind: What it is: model, set of plausible models, versions of a learning release, prior,
+            policy, plan, ledger or certificate.
         lines: What is to be known of it, sentence by sentence.
     """
 
@@ -55,6 +56,8 @@ def explain(path: str | Path) -> Explanation:
         raise InvalidParameter("file", str(path), "be a file that is there")
     with file.open("rb") as opened:
         start = opened.read(64)
+    if start.startswith(MAGIC) and file.suffix == ".versions":
+        return Explanation("list of versions", tuple(version_words(load_versions(file))))
     if start.startswith(MAGIC):
         return _stored(file)
     if start.startswith(_SQLITE):

@@ -9,15 +9,20 @@ import numpy as np
 
 from sfumato.core import portable
 from sfumato.core.alphabet import Alphabet
+from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import SIP
 from sfumato.core.printed import shown_up
+from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.models.prior import Prior
+from sfumato.models.value_chains import ValueChain
 from sfumato.solver.policy import Policy
+from sfumato.stream.version_files import LearntVersions
 
 _NAMED = 8
 """Symbols that are listed; of more, the first."""
@@ -28,7 +33,7 @@ def model_words(model: Prior | MarkovChain | StreamModel | Policy) -> tuple[str,
     match model:
         case StreamModel():
             words = [*_table_words(model), *_chain_words(model.chain), _OBSERVER]
-            return "model", [*words, _people(model), _NEXT]
+            return "model", [*words, _people(model), _next(model)]
         case MarkovChain():
             return "model", list(_chain_words(model))
         case Prior():
@@ -43,7 +48,14 @@ _OBSERVER = (
     "It is what an observer is assumed to know before anything leaves; the model-free certificate "
     "(LDP) of a release holds even if he knows something else."
 )
-_NEXT = "next: sfumato plan --model FILE --epsilon 0.5"
+
+
+def _next(model: StreamModel) -> str:
+    """The command that goes on from here."""
+    if model.cycle is None:
+        return "next: sfumato plan --model FILE --epsilon 0.5"
+    times = "" if model.cycle.in_turn else " --time COLUMN --keep COLUMN"
+    return f"next: sfumato release INPUT --model FILE{times} --epsilon 0.5 -o OUTPUT"
 
 
 def _people(model: StreamModel) -> str:
@@ -53,7 +65,12 @@ def _people(model: StreamModel) -> str:
             f"To the people of its history it promises {model.private}; each further model of "
             "the same people adds to that."
         )
-    # A file does not say whether `fit` made it of true values or `learn` of released ones.
+    if model.learnt is not None:
+        return (
+            f"It was learnt from {model.learnt}, under plan {model.learnt.release}: it tells no "
+            "more than they did, and its certificates hold for whoever believes it."
+        )
+    # A file of before does not say whether `fit` made it of true values or `learn` of released.
     return (
         "If `fit` made it of a history, it tells of that: share it only if the history may be "
         "known. If `learn` made it of released values, it tells no more than they did."
@@ -78,6 +95,22 @@ def set_words(chains: PlausibleChains) -> Iterator[str]:
         yield f"The least known step lies in an interval {shown_up(chains.widest, 3)} wide."
 
 
+def version_words(learnt: LearntVersions) -> Iterator[str]:
+    """What a learning release has learnt, version by version."""
+    yield (
+        "The versions of a release that started from nothing: each was learnt from what had left, "
+        "and from nothing else."
+    )
+    for version in learnt.versions:
+        chains = version.chains
+        sure = "" if chains is None else f" Confidence {chains.confidence:g} for all versions."
+        yield (
+            f"{version} (from {version.telling:,} context-free values of {version.streams:,} "
+            f"streams).{sure}"
+        )
+    yield "next: sfumato audit TABLE --model MODEL learns them again"
+
+
 def _table_words(model: StreamModel) -> Iterator[str]:
     columns = " and ".join(repr(name) for name in model.values)
     yield (
@@ -90,15 +123,31 @@ def _table_words(model: StreamModel) -> Iterator[str]:
         yield "No step from one value to the next was counted for it."
 
 
-def _chain_words(chain: MarkovChain | PairChain | PatternLibrary) -> Iterator[str]:
+def _chain_words(chain: ValueChain | PatternLibrary | PeriodicChain) -> Iterator[str]:
     yield _symbols(chain.alphabet)
     match chain:
         case MarkovChain():
             yield from _markov_words(chain)
         case PairChain():
             yield "The next value depends on the last two, as far as such pairs occurred."
+        case ClusteredChain():
+            yield from _cluster_words(chain)
         case PatternLibrary():
             yield "It knows which patterns of successive values occur, and what follows them."
+        case PeriodicChain():
+            yield from _periodic_words(chain)
+
+
+def _cluster_words(chain: ClusteredChain) -> Iterator[str]:
+    shares = ", ".join(f"{100 * share:.0f} %" for share in chain.shares.tolist())
+    yield (
+        f"People differ: each stream follows one of {len(chain.chains)} chains, as common as "
+        f"{shares}, and nobody is told which. The next value depends on the last one and on that."
+    )
+    yield (
+        "What a release is certified for covers both: the values of a stream, and which chain it "
+        f"follows. A stream changes its chain with probability {chain.change:g} at each step."
+    )
 
 
 def _markov_words(chain: MarkovChain) -> Iterator[str]:
@@ -108,11 +157,33 @@ def _markov_words(chain: MarkovChain) -> Iterator[str]:
     last = "the last one" if chain.order == 1 else f"the last {chain.order}"
     yield f"The next value depends on {last}; no step is held for less likely than {chain.floor:g}."
     if chain.order == 1:
-        # The matrix of a large alphabet is sparse, and stays so.
-        known = (1 - chain.backoff) * chain.known.diagonal()
-        stays = known + chain.backoff * chain.background
-        stay = float(portable.dot(chain.stationary(), stays))
+        stay = _stay(chain, chain.stationary())
         yield f"A value stays as it is from one moment to the next {100 * stay:.0f} % of the time."
+
+
+def _stay(chain: MarkovChain, before: Floats) -> float:
+    """How often a value stays as it is, if values are distributed so before it."""
+    # The matrix of a large alphabet is sparse, and stays so.
+    known = (1 - chain.backoff) * chain.known.diagonal()
+    return float(portable.dot(before, known + chain.backoff * chain.background))
+
+
+def _periodic_words(chain: PeriodicChain) -> Iterator[str]:
+    cycle = chain.cycle
+    told = "by its place in the stream" if cycle.in_turn else "by its time"
+    yield (
+        f"The next value depends on the last one, and on its own phase: there are {cycle}, and a "
+        f"value has its phase {told}. No step is held for less likely than {chain.floor:g}."
+    )
+    stays = [_stay(chain.at(phase), chain.initial[phase]) for phase in range(cycle.phases)]
+    yield (
+        f"A value stays as it is between {100 * min(stays):.0f} and {100 * max(stays):.0f} % of "
+        "the time, by its phase."
+    )
+    yield (
+        "Phases are taken for public: times that depend on the values beyond what the model says "
+        "tell more than is certified."
+    )
 
 
 def _prior_words(prior: Prior) -> Iterator[str]:

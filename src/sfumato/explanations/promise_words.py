@@ -12,6 +12,7 @@ from sfumato.core.numerics import sum_up
 from sfumato.core.printed import shown_up
 from sfumato.core.purpose import Purpose
 from sfumato.explanations.belief_words import belief_sentence
+from sfumato.explanations.note_words import in_options
 from sfumato.store.ledger_check import LedgerReport
 from sfumato.stream.release_spec import ReleaseSpec
 
@@ -28,6 +29,13 @@ def plan_words(spec: ReleaseSpec) -> Iterator[str]:
         yield from _cap_words(spec.epsilon, spec.batch or 1)
     elif spec.budget is not None:
         yield from _total_words(spec)
+    if spec.learn is not None:
+        yield (
+            "It started from nothing: values leave by randomised response, which leaks no more "
+            "than that whatever is true, until what left has told enough; then the cap is kept for "
+            f"every chain not ruled out (confidence {spec.learn.confidence:g}). OUTPUT.versions "
+            "says when that was, if ever."
+        )
     if spec.ldp is not None:
         yield f"Whatever an observer knows, it is also capped at {LDP(spec.ldp)}."
     if spec.sealed is not None:
@@ -85,24 +93,41 @@ def certificate_words(document: Mapping[str, Any]) -> Iterator[str]:
             yield _SIMULATED
         rows = document.get("rows", document.get("values"))
         yield f"The certificate of a `sfumato {document['job']}` of {rows:,} rows."
+        if document["job"] == "publish":
+            yield from _published_words(document)
         for given in document["guarantees"]:
             yield from _guarantee_words(given)
         gain = document["gain"]
         if gain is not None:
             yield _worth(float(gain))
         for remark in document["remarks"]:
-            yield f"note: {remark}"
+            yield f"note: {in_options(remark)}"
     except (KeyError, TypeError, ValueError) as problem:
         raise CorruptData(f"the certificate lacks or mistypes a field ({problem})") from None
     yield "next: sfumato verify FILE computes again what can be checked, and names what cannot"
+
+
+def _published_words(document: Mapping[str, Any]) -> Iterator[str]:
+    """How near an attacker would have to come, and how far off what left is, column by column."""
+    columns = zip(document["columns"], document["accuracy"], document["sigma"], strict=True)
+    asked = [
+        f"{name} within {float(accuracy):.4g} (noise of {float(sigma):.4g}, standard deviation)"
+        for name, accuracy, sigma in columns
+    ]
+    yield f"An attacker has found a person who has all of: {', '.join(asked)}."
+    guess = float(document["delta_before"])
+    yield (
+        f"Before anything was published a blind guess did with probability {guess:.3g}; what was "
+        "added by publishing is the difference to the numbers below."
+    )
 
 
 def _guarantee_words(given: Mapping[str, Any]) -> Iterator[str]:
     notion, scope, delta = given["notion"], given["scope"], float(given["delta"])
     if notion == "Disclosure":
         yield (
-            "The best attacker finds all columns of a person as nearly as was asked with "
-            f"probability at most {shown_up(delta)}, {scope}."
+            "The best attacker finds all columns of a person so nearly with probability at most "
+            f"{shown_up(delta)}, {scope}."
         )
         return
     amount = float(given["epsilon"])

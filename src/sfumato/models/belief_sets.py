@@ -15,6 +15,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
+from sfumato.models.emissions import Emissions
 from sfumato.models.plausible import PlausibleChains, tightened
 from sfumato.models.prior_sets import PriorBox
 
@@ -90,6 +91,41 @@ def carried(beliefs: PriorBox, chains: PlausibleChains) -> PriorBox:
     # Rows of a chain of floats sum to 1 within some roundings, and beliefs are scaled to 1.
     slack = (8 * len(low) + 16) * UNIT
     return _box(lower * (1 - slack), np.minimum(upper * (1 + slack), 1.0))
+
+
+def most_scores(emissions: Emissions, chains: PlausibleChains) -> Floats:
+    """Log of the largest probability of each output given earlier ones, over a set of chains.
+
+    Rounded up, and up to a factor of the output itself, as scores under one chain are.
+
+    Raises:
+        InvalidParameter: For chains that look back on more than one value, and for batches.
+
+    Examples:
+        >>> from sfumato.models.markov import MarkovChain
+        >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> near = PlausibleChains.from_radius(sticky, 0.05)
+        >>> told = Emissions.of_rows([np.array([[0.8, 0.2]])])
+        >>> np.exp(most_scores(told, near)).round(3)
+        array([0.53])
+    """
+    from sfumato.models import belief_set_loops
+
+    first = first_beliefs(chains)
+    if emissions.span > 1 or emissions.symbols != first.lower.size:
+        rule = "be of single values of the alphabet of the chains"
+        raise InvalidParameter("emissions", emissions.span, rule)
+    low, high = tightened(chains.low, chains.high)
+    scores = np.empty(len(emissions))
+    belief_set_loops.most_scores(
+        as_bounds(first),
+        np.ascontiguousarray(low.T),
+        np.ascontiguousarray(high.T),
+        (emissions.begins, emissions.reaches, emissions.told),
+        emissions.starts,
+        scores,
+    )
+    return scores
 
 
 def as_bounds(beliefs: PriorBox) -> Floats:

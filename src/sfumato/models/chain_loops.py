@@ -305,8 +305,8 @@ def _waits(joint: Floats, moments: Ints, drifts: Floats, stream: int, size: int)
 
 
 @njit(**IN_PLACE, forceinline=True)
-def normalise(weights: Floats, joint: Floats) -> None:
-    """Divide weights by their sum."""
+def normalise(weights: Floats, joint: Floats) -> float:
+    """Divide weights by their sum, in place if both are one array; what they summed to."""
     total = 0.0
     for context in range(weights.size):
         total += item(weights, context)
@@ -315,3 +315,4 @@ def normalise(weights: Floats, joint: Floats) -> None:
         put(joint, context, four(weights, context) / sum_)
     for context in range(some, weights.size):
         joint[context] = weights[context] / total
+    return total

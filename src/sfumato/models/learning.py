@@ -24,7 +24,7 @@ import numpy as np
 
 from sfumato.core import checks, portable
 from sfumato.core.alphabet import Alphabet
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.models.emissions import Emissions
@@ -148,7 +148,7 @@ def _start(emissions: Emissions, order: int) -> Guess:
     contexts, symbols = plain.moves.shape
     same = np.tile(np.eye(symbols), (contexts // symbols, 1))
     starts = [plain._replace(moves=(1 - stay) * plain.moves + stay * same) for stay in _STAYING]
-    return max(starts, key=lambda start: float(_scores(start, emissions).sum()))
+    return max(starts, key=lambda start: float(chain_scores(start, emissions).sum()))
 
 
 def as_chain(guess: Guess, alphabet: Alphabet, emissions: Emissions, floor: float) -> MarkovChain:
@@ -162,10 +162,22 @@ def as_chain(guess: Guess, alphabet: Alphabet, emissions: Emissions, floor: floa
 
 def log_likelihoods(emissions: Emissions, chain: MarkovChain) -> Floats:
     """Log probability of the outputs of each stream, up to factors that are those of no chain."""
-    return _scores(Guess(chain.initial.ravel(), np.array(chain.transition())), emissions)
+    return chain_scores(Guess(chain.initial.ravel(), np.array(chain.transition())), emissions)
 
 
-def _scores(guess: Guess, emissions: Emissions) -> Floats:
+def value_scores(guess: Guess, emissions: Emissions) -> Floats:
+    """Log probability of each output given those of its stream before it, up to its own factor."""
+    from sfumato.models import learning_loops
+
+    wide, scores = _lifted(guess, emissions), np.empty(len(emissions))
+    told = emissions.begins, emissions.reaches, emissions.told
+    span = _order_of(wide, emissions.symbols)
+    learning_loops.step_scores(wide.moves, told, emissions.starts, wide.initial, span, scores)
+    return _possible(scores)
+
+
+def chain_scores(guess: Guess, emissions: Emissions) -> Floats:
+    """The same of a chain as the loops take it."""
     from sfumato.models import learning_loops
 
     wide = _lifted(guess, emissions)
@@ -177,7 +189,11 @@ def _scores(guess: Guess, emissions: Emissions) -> Floats:
 
 
 def expected(
-    guess: Guess, emissions: Emissions, seen: Floats | None = None, before: Floats | None = None
+    guess: Guess,
+    emissions: Emissions,
+    seen: Floats | Ints | None = None,
+    before: Floats | None = None,
+    shares: Floats | None = None,
 ) -> Expected:
     """What is expected of hidden values under a chain, given all outputs.
 
@@ -186,6 +202,7 @@ def expected(
         emissions: What outputs told.
         seen: How many values of each stream came before these; none if not given.
         before: Weights of contexts at the end of those.
+        shares: How much of each stream counts; all of it if not given.
     """
     from sfumato.models import learning_loops
 
@@ -196,9 +213,9 @@ def expected(
     past = np.zeros(count, dtype=np.int64) if seen is None else seen.astype(np.int64)
     begun, followed = np.zeros((span, contexts)), np.zeros((contexts, symbols))
     scores, told = np.empty(count), (emissions.begins, emissions.reaches, emissions.told)
-    learning_loops.expected_counts(
-        wide.moves, told, emissions.starts, past, after, span, begun, followed, scores
-    )
+    parts = np.ones(count) if shares is None else np.ascontiguousarray(shares)
+    where = (wide.moves, told, emissions.starts, past, after, parts)
+    learning_loops.expected_counts(*where, span, begun, followed, scores)
     starts, moves = _narrowed(begun, followed, symbols, order)
     return Expected(starts, moves, _possible(scores), after)
 
@@ -275,8 +292,13 @@ def _leap(zeroth: Guess, first: Guess, second: Guess) -> Guess:
 
 def _lifted(guess: Guess, emissions: Emissions) -> Guess:
     """The same chain in contexts at least as long as an output reaches."""
+    return lifted(guess, emissions.span)
+
+
+def lifted(guess: Guess, span: int) -> Guess:
+    """The same chain in contexts of at least `span` values."""
     (contexts, symbols), joint = guess.moves.shape, guess.initial
-    span = max(emissions.span, _order_of(guess, symbols))
+    span = max(span, _order_of(guess, symbols))
     if symbols ** (span + 1) > CELLS:
         rule = f"have at most {CELLS:,} combinations with the values before it"
         raise InvalidParameter("value", f"{symbols}^{span + 1}", rule)

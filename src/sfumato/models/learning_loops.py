@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import log
+from sfumato.models.chain_loops import normalise
 
 Told = tuple[Ints, Ints, Floats]
 
@@ -38,17 +39,6 @@ def _weigh(weights: Floats, axis: int, span: int, states: int, told: Told, value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _scale(weights: Floats) -> float:
-    """Make weights sum to 1; what they summed to."""
-    total = 0.0
-    for context in range(weights.size):
-        total += weights[context]
-    for context in range(weights.size):
-        weights[context] /= total
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _forward(
     moves: Floats,
     told: Told,
@@ -66,7 +56,7 @@ def _forward(
     while moment < min(span, seen + length):
         _weigh(kept[0], moment, span, states, told, first + moment - seen)
         moment += 1
-    scales[0] = _scale(kept[0])
+    scales[0] = normalise(kept[0], kept[0])
     while moment < seen + length:
         step += 1
         here, moved = kept[step - 1], kept[step]
@@ -76,7 +66,7 @@ def _forward(
             for state in range(states):
                 moved[begin + state] += held * moves[context, state]
         _weigh(moved, span - 1, span, states, told, first + moment - seen)
-        scales[step] = _scale(moved)
+        scales[step] = normalise(moved, moved)
         moment += 1
     return step
 
@@ -105,6 +95,7 @@ def expected_counts(
     starts: Ints,
     seen: Ints,
     before: Floats,
+    shares: Floats,
     span: int,
     begun: Floats,
     followed: Floats,
@@ -119,6 +110,7 @@ def expected_counts(
         starts: Where the values of each stream begin, and the end.
         seen: How many values of each stream came before these.
         before: Weights of the contexts of each stream before its values here; gets those after.
+        shares: How much of each stream counts.
         span: Values of a context.
         begun: Gets how often streams began with each context, by how many of its values there are.
         followed: Gets how often each value followed each context.
@@ -146,14 +138,16 @@ def expected_counts(
             _weigh(later, span - 1, span, states, told, first + length - 1 - (last - step))
             for context in range(contexts):
                 # The probability of the move itself is the same at every step: put in at the end.
-                begin, held = (context % tails) * states, kept[step - 1, context] / scales[step]
+                begin = (context % tails) * states
+                held = shares[stream] * (kept[step - 1, context] / scales[step])
                 for state in range(states):
                     pairs[context, state] += held * later[begin + state]
             _back(later, backs, scales[step], means)
             later[:] = means
         if seen[stream] == 0:
             for context in range(contexts):
-                begun[min(length, span) - 1, context] += kept[0, context] * later[context]
+                first_one = kept[0, context] * later[context]
+                begun[min(length, span) - 1, context] += shares[stream] * first_one
     for context in range(contexts):
         for state in range(states):
             followed[context, state] += pairs[context, state] * moves[context, state]
@@ -177,3 +171,37 @@ def log_likelihoods(
         last = _forward(moves, told, first, length, 0, span, kept, scales)
         for step in range(last + 1):
             scores[stream] += log(scales[step])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def step_scores(
+    moves: Floats, told: Told, starts: Ints, initial: Floats, span: int, scores: Floats
+) -> None:
+    """Log probability of each output given those of its stream before it, up to its own factor.
+
+    Args:
+        moves: Probability of each value after each context.
+        told: As in `expected_counts`.
+        starts: Where the values of each stream begin, and the end.
+        initial: Probability of each context to begin with.
+        span: Values of a context.
+        scores: Gets one number a value; 0 where nothing was told.
+    """
+    contexts, states = moves.shape
+    tails = contexts // states
+    here, moved = np.empty(contexts), np.empty(contexts)
+    for stream in range(starts.size - 1):
+        here[:] = initial
+        for value in range(starts[stream], starts[stream + 1]):
+            moment = value - starts[stream]
+            if moment >= span:
+                moved[:] = 0.0
+                for context in range(contexts):
+                    begin, held = (context % tails) * states, here[context]
+                    for state in range(states):
+                        moved[begin + state] += held * moves[context, state]
+                here[:] = moved
+            scores[value] = 0.0
+            if told[0][value] >= 0:
+                _weigh(here, min(moment, span - 1), span, states, told, value)
+                scores[value] = log(normalise(here, here))

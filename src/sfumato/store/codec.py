@@ -8,8 +8,10 @@ dictionaries and other such classes.
 For each class a reader and a writer are compiled once: msgspec reads the bytes into records of the
 declared types, and checks them, in one pass of its own; the constructors then get their arguments.
 
-A field that a class has got since files of it were written says so in its metadata (`later`). While
-it is None it is not stored, so that such files stay what they were, and are read as before.
+A field that a class has got since files of it were written says so in its metadata (`later`). Such
+fields stand in the order in which they came. While one and all behind it are None they are not
+stored, so that older files stay what they were, and are read as before. A class
+that fields may hold since then says so itself (`stored_later`): it has no part in their layout.
 
 An envelope names the kind, the version and the layout of what is inside and carries a checksum.
 Anything damaged, of another kind, version or layout is refused: no guessing, no pickle, no code in
@@ -119,10 +121,10 @@ def to_bytes(thing: object) -> bytes:
     """
     kind: Any = type(thing)
     later = _later(kind)
-    unused = all(getattr(thing, name) is None for name in later)
-    codec = _codec(kind, later if unused else ())
+    used = [place + 1 for place, name in enumerate(later) if getattr(thing, name) is not None]
+    codec = _codec(kind, later[max(used, default=0) :])
     begun = _begun_checksum(codec.name, VERSION, codec.layout)
-    return _sealed(codec, codec.write(thing), begun)
+    return _sealed(codec, _encode(codec.write(thing)), begun)
 
 
 def forms_to_bytes(kind: type, forms: Iterable[Any]) -> list[bytes]:
@@ -137,19 +139,18 @@ def forms_to_bytes(kind: type, forms: Iterable[Any]) -> list[bytes]:
     """
     codec = _codec(kind, _later(kind))
     begun = _begun_checksum(codec.name, VERSION, codec.layout)
-    return [_sealed(codec, form, begun) for form in forms]
+    return [_sealed(codec, body, begun) for body in map(_encode, forms)]
 
 
-def _sealed(codec: _Codec, form: Any, begun: Any) -> bytes:
-    body, checksum = _encode(form), begun.copy()
+def _sealed(codec: _Codec, body: bytes, begun: Any) -> bytes:
+    checksum = begun.copy()
     checksum.update(body)
-    sealed = _Envelope(codec.name, VERSION, body, checksum.digest(), codec.layout)
-    return MAGIC + _encode(sealed)
+    return MAGIC + _encode(_Envelope(codec.name, VERSION, body, checksum.digest(), codec.layout))
 
 
 @lru_cache
 def _later(kind: Any) -> tuple[str, ...]:
-    """Fields that files of a class may lack."""
+    """Fields that files of a class may lack, the oldest first."""
     if not is_dataclass(kind):
         raise InvalidParameter("thing", kind.__name__, "be a dataclass of plain fields")
     return tuple(field.name for field in fields(kind) if field.metadata.get("later"))
@@ -167,8 +168,13 @@ def _codec(kind: type, without: tuple[str, ...] = ()) -> _Codec:
 def _codecs(kind: Any) -> dict[str, dict[bytes, _Codec]]:
     """Those of a kind, or of the kinds of a union, by name and layout."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    pairs = {one.__name__: (_codec(one, ()), _codec(one, _later(one))) for one in kinds}
-    return {name: {codec.layout: codec for codec in pair} for name, pair in pairs.items()}
+    return {one.__name__: {codec.layout: codec for codec in _ages(one)} for one in kinds}
+
+
+def _ages(kind: type) -> list[_Codec]:
+    """Those of files from before and after each field that came later."""
+    later = _later(kind)
+    return [_codec(kind, later[known:]) for known in range(len(later) + 1)]
 
 
 def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
@@ -281,7 +287,9 @@ def _union(hint: Any, kinds: tuple[Any, ...]) -> _Form:
 
     return _Form(
         tuple[str, msgspec.Raw],
-        "|".join(form.layout for form in forms.values()),
+        "|".join(
+            form.layout for kind, form in forms.items() if not getattr(kind, "stored_later", False)
+        ),
         lambda one: (type(one).__name__, forms[type(one)].write(one)),
         read,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -134,6 +135,7 @@ def open_home(
         (False, 0)
     """
     if is_postgres(where):
+        check_postgres()
         from sfumato.store.postgres_home import PostgresHome
 
         return PostgresHome(where, secret, anchors)
@@ -151,6 +153,13 @@ def open_home(
 def is_postgres(where: str) -> bool:
     """Whether a place is a database."""
     return where.startswith(_SCHEMES)
+
+
+def check_postgres() -> None:
+    """Say what to install where the library of PostgreSQL is missing; before it is imported."""
+    if lacking := [name for name in ("psycopg", "psycopg_pool") if find_spec(name) is None]:
+        rule = 'be complete for PostgreSQL: pip install "sfumato[postgres]"'
+        raise InvalidParameter("the installation", f"no {', '.join(lacking)}", rule)
 
 
 def checked_name(name: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.store.folder_home import HomeFiles
-from sfumato.store.home import is_postgres
+from sfumato.store.home import check_postgres, is_postgres
 from sfumato.store.home_migration import migrate_folder
 
 
@@ -25,6 +25,7 @@ def reading(where: str) -> Iterator[HomeFiles]:
         with HomeFiles(where) as files:
             yield files
         return
+    check_postgres()
     from sfumato.store.postgres_copy import copy_postgres
 
     with tempfile.TemporaryDirectory(prefix="sfumato-home-") as folder:
@@ -45,6 +46,7 @@ def migrate_home(where: str, progress: Progress | None = None) -> list[str]:
         with HomeFiles(where):  # nothing is made where there is no home
             pass
         return migrate_folder(where, progress)
+    check_postgres()
     from sfumato.store.postgres_copy import migrate_database
 
     return migrate_database(where)

@@ -20,6 +20,10 @@ from sfumato.store.ledger_file import LedgerFile
 from sfumato.store.ledger_rows import AT_ONCE, LedgerRows
 from sfumato.store.protocol import Job, LedgerMismatch
 
+_ROOMS = (1, 8, 32, 64, 128, 256, 384, AT_ONCE)
+"""Numbers of names in a statement: few, so that SQLite prepares each of them once."""
+_MARKS = {room: ",".join("?" * room) for room in _ROOMS}
+
 
 class LedgerReader(LedgerFile, LedgerRows):
     """A ledger that is only read.
@@ -64,8 +68,10 @@ class LedgerReader(LedgerFile, LedgerRows):
     def _any_of(self, query: str, names: Sequence[str], order: str = "") -> Iterator[Row]:
         for start in range(0, len(names), AT_ONCE):
             part = names[start : start + AT_ONCE]
-            marks = ",".join("?" * len(part))
-            yield from self._fetched(f"{query} ({marks}) {order}", *part)
+            room = min(size for size in _ROOMS if size >= len(part))
+            # Names that fill the room up are one of them again: it is found once all the same.
+            given = [*part, *[part[0]] * (room - len(part))]
+            yield from self._fetched(f"{query} ({_MARKS[room]}) {order}", *given)
 
     def _damage(self) -> str | None:
         # Rows are found by indexes, which hold a part of them once more.

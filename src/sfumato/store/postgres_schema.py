@@ -13,14 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from sfumato.core.errors import CorruptData, InvalidParameter
+import psycopg
 
-try:
-    import psycopg
-except ImportError:
-    raise InvalidParameter(
-        "database", "no psycopg", "have its library: pip install sfumato[postgres]"
-    ) from None
+from sfumato.core.errors import CorruptData
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 

@@ -8,6 +8,8 @@ from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
     from sfumato.core.account import Account as Account
+    from sfumato.core.addresses import Address as Address
+    from sfumato.core.addresses import Domain as Domain
     from sfumato.core.belief import Belief as Belief
     from sfumato.core.budgets import Geometric as Geometric
     from sfumato.core.bursts import Bursts as Bursts
@@ -18,23 +20,30 @@ if TYPE_CHECKING:
     from sfumato.core.information_leakage import instantaneous_leakage as instantaneous_leakage
     from sfumato.core.information_leakage import sequence_leakage as sequence_leakage
     from sfumato.core.local_leakage import local_leakage as local_leakage
-    from sfumato.core.randomness import Address as Address
-    from sfumato.core.randomness import Domain as Domain
     from sfumato.core.state import StreamState as StreamState
+    from sfumato.models.clustered_chain import ClusteredChain as ClusteredChain
+    from sfumato.models.cycle import Cycle as Cycle
     from sfumato.models.encoding import StreamModel as StreamModel
     from sfumato.models.online_learning import LearnerState as LearnerState
     from sfumato.models.pair_chain import PairChain as PairChain
+    from sfumato.models.periodic import PeriodicChain as PeriodicChain
     from sfumato.models.plausible import PlausibleChains as PlausibleChains
     from sfumato.stream.audit import audit_table as audit_table
     from sfumato.stream.batch_widths import forecast_widths as forecast_widths
     from sfumato.stream.burst_search import best_bursts as best_bursts
     from sfumato.stream.composition import composed as composed
+    from sfumato.stream.drift import DriftReport as DriftReport
+    from sfumato.stream.drift import OutputOrder as OutputOrder
     from sfumato.stream.fit_model import fit_table as fit_table
     from sfumato.stream.fleet_answers import Step as Step
     from sfumato.stream.learning import Learning as Learning
     from sfumato.stream.learning import learn as learn
+    from sfumato.stream.learning_plan import LearningPlan as LearningPlan
+    from sfumato.stream.learning_rules import LearningRules as LearningRules
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
+    from sfumato.stream.mixture_learning import learn_mixture as learn_mixture
+    from sfumato.stream.model_versions import ModelVersion as ModelVersion
     from sfumato.stream.other_truth import OtherTruth as OtherTruth
     from sfumato.stream.other_truth import leakage_under as leakage_under
     from sfumato.stream.partition import batch_loss as batch_loss
@@ -50,5 +59,6 @@ if TYPE_CHECKING:
     from sfumato.stream.robust_forecast import forecast_robust as forecast_robust
     from sfumato.stream.sequence_table import SequenceTable as SequenceTable
     from sfumato.stream.sequence_table import tabulate as tabulate
+    from sfumato.stream.version_history import VersionHistory as VersionHistory
 
 __getattr__, __dir__ = lazily(__name__)

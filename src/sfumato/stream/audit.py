@@ -26,6 +26,7 @@ from sfumato.stream.input_rows import Reading
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec
+from sfumato.stream.remarks import phases_assumed
 from sfumato.stream.true_values import RealisedLoss
 from sfumato.stream.truth_reader import Truths
 from sfumato.tables.canonical import Finding, column_names, spelled_otherwise, unseen
@@ -106,13 +107,14 @@ def audit_table(
     _check_promises(report, rules, model, required)
     with contextlib.ExitStack() as stack:
         if ledger is not None:
-            walk.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint))
+            walk.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint, walk.cycle))
         for place, table in enumerate(tables):
             report.file = f"{table.path}, " if len(tables) > 1 else ""
             own = rules[min(place, len(rules) - 1)] if rules else None
             there = _columns(table, model, plan, own, columns)
             recurs = "event" in there.due or place < len(tables) - 1
-            walk.begin(text=table.format == "csv", recurs=recurs)
+            time = _time_column(model, own, there)
+            walk.begin(text=table.format == "csv", recurs=recurs, time=time)
             _audit_file(walk, table, there, own, progress)
         walk.end(Coverage.PART if chosen is not None else coverage)
     if report.left_out:
@@ -166,6 +168,20 @@ def _columns(
     return _Columns(due, there, [name for name in there if name in allowed and name not in due])
 
 
+def _time_column(model: StreamModel, rules: ReleaseSpec | None, there: _Columns) -> str | None:
+    """The column that phases follow from; None under a model that does not change with time."""
+    if model.cycle is None or model.cycle.in_turn:
+        return None
+    name = None if rules is None else rules.time
+    if name is None or name not in there.due:
+        rule = "name the column of times that was kept: the model changes with time"
+        raise InvalidParameter("rules", "none" if rules is None else "others", rule)
+    if name not in there.there:
+        rule = "hold the times that were released: without them nobody can tell the phases"
+        raise InvalidParameter(f"column {name!r}", None, rule)
+    return name
+
+
 class _Columns(NamedTuple):
     """Columns of a file: those due, those there, and those that need not be looked at."""
 
@@ -197,6 +213,7 @@ def _audit_file(
     for name in (
         unseen(table),
         *(f"what column {name!r} says: it leaves as it is" for name in own),
+        *(phases_assumed(rules.time) if rules is not None and rules.time is not None else ()),
         *(f"column {name!r}, which was allowed" for name in columns.allowed),
     ):
         if name is not None:

@@ -30,6 +30,7 @@ from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.checked_columns import CheckedColumns
 from sfumato.stream.composition import composed
 from sfumato.stream.fleet_answers import RELEASED
+from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.output_log import OutputLog
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.cells import StepDesign
@@ -180,6 +181,8 @@ class Exposure:
         self._told: ValueExposure | OutputLog = OutputLog(model)
         if plan.in_batches:
             self._told = ValueExposure(model, plan)
+        if isinstance(plan, LearningPlan):
+            self._told.give_up()  # what is true of one value holds under no single model
         self._losses = losses
 
     def see(self, batch: CheckedBatch) -> None:

@@ -17,10 +17,14 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import CorruptData
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
+from sfumato.models.cycle import Cycle
+from sfumato.models.encoding import Unreadable
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Answer, Released
+from sfumato.stream.input_rows import phase_of
 from sfumato.stream.release_spec import JOB
+from sfumato.tables.cells import Time
 
 _CODES = {outcome.value: code for code, outcome in enumerate(OUTCOMES)}
 
@@ -46,9 +50,11 @@ class LedgerSide:
         problems: What is wrong with the ledger itself; then nothing is taken from it.
         head: Stands for all of its rows.
         alone: How many events of each input were found in no file.
+        cycle: What comes again under the model, if its phases follow from times.
     """
 
-    def __init__(self, path: str | Path, plan: str) -> None:
+    def __init__(self, path: str | Path, plan: str, cycle: Cycle | None = None) -> None:
+        self.cycle = cycle
         self._closing = contextlib.ExitStack()
         self._ledger = self._closing.enter_context(LedgerReader(path, plan, JOB))
         report = checked(self._ledger)
@@ -80,7 +86,7 @@ class LedgerSide:
             if told[0].sequence >= until:
                 return
             self.alone.update(answer.source for answer in told)
-            yield [event_of(answer) for answer in told]
+            yield [event_of(answer, self.cycle) for answer in told]
 
     def answers(self, spans: Iterable[tuple[str, int, int]]) -> list[Answer] | None:
         """What streams did between two moments each, stream after stream; None if one is missing.
@@ -111,8 +117,8 @@ class LedgerSide:
                 yield source, count
 
 
-def event_of(answer: Answer) -> Event:
-    """What a stored answer says that happened."""
+def event_of(answer: Answer, cycle: Cycle | None = None) -> Event:
+    """What a stored answer says that happened; in which phase, if it follows from the time."""
     try:
         outcome = Outcome(answer.outcome)
     except ValueError:
@@ -128,7 +134,15 @@ def event_of(answer: Answer) -> Event:
         LDP(answer.model_free),
         answer.batch,
         answer.signal,
+        None if cycle is None else _phase(answer, cycle),
     )
+
+
+def _phase(answer: Answer, cycle: Cycle) -> int:
+    try:
+        return phase_of(cycle, None if answer.time is None else Time.of(answer.time))
+    except Unreadable:
+        raise CorruptData("the ledger must hold the times that phases follow from") from None
 
 
 def symbol_of(released: Released) -> Label:

@@ -148,8 +148,9 @@ def promise_of(spec: ReleaseSpec, model: StreamModel) -> Promise:
 def _method(spec: ReleaseSpec) -> str:
     """How channels are found, and for which chains."""
     thrift = "" if spec.thrift is None else f" with thrift {spec.thrift:g}"
-    chains = "" if spec.robust is None else f" for every chain within {spec.robust:g}"
-    return f"{spec.method}{thrift}{chains}"
+    chains = "" if spec.robust is None else f" for {spec.robust_words}"
+    learns = "" if spec.learn is None else ", then what is learnt from what left"
+    return f"{spec.method}{thrift}{chains}{learns}"
 
 
 def unit(spec: ReleaseSpec) -> str:

@@ -29,8 +29,10 @@ class AuditRow:
     event: Event
 
 
-def read_event(stream: str, fields: dict[str, Any], model: StreamModel) -> Event:
-    """The row as an event, in the types of the alphabet.
+def read_event(
+    stream: str, fields: dict[str, Any], model: StreamModel, signal: str = "signal"
+) -> Event:
+    """The row as an event, in the types of the alphabet; `signal` is the column of signals.
 
     Raises:
         Unreadable: If it is not as a release writes it.
@@ -48,9 +50,9 @@ def read_event(stream: str, fields: dict[str, Any], model: StreamModel) -> Event
         batch = int(fields["batch"]) if "batch" in fields else None
     except (ValueError, TypeError):
         raise Unreadable("batch must be the sequence number at which the batch began") from None
-    signal = read_signal(fields.get("signal"))
+    said = read_signal(fields.get(signal))
     released = released_symbol(fields["released"], model)
-    return Event(stream, sequence, outcome, released, sip, ldp, batch, signal)
+    return Event(stream, sequence, outcome, released, sip, ldp, batch, said)
 
 
 def read_signal(cell: Any) -> int | None:
@@ -96,6 +98,8 @@ def differences(event: Event, due: Event, who: str) -> Iterator[str]:
         yield f"{who} must say which output of the channel left, and nothing else (signal)"
     if event.batch != due.batch:
         yield f"{who} must say that the batch began at {due.batch}"
+    if event.phase is not None and event.phase != due.phase:
+        yield f"{who} must say when its value was: the time lies in another phase"
     for name in ("sip", "ldp"):
         said, true = getattr(event, name).epsilon, getattr(due, name).epsilon
         if said != true:
@@ -104,7 +108,9 @@ def differences(event: Event, due: Event, who: str) -> Iterator[str]:
             yield f"{name} must be {shown[0]}; {who} says {shown[1]}{near}"
 
 
-def misspelled(row: AuditRow, model: StreamModel, *, text: bool) -> Iterator[str]:
+def misspelled(
+    row: AuditRow, model: StreamModel, *, text: bool, signal: str = "signal"
+) -> Iterator[str]:
     """The cells that are not written as a release writes what they say.
 
     One way to write a number: others would be room for a message.
@@ -113,6 +119,7 @@ def misspelled(row: AuditRow, model: StreamModel, *, text: bool) -> Iterator[str
         row: A row that was read.
         model: The model.
         text: Whether cells are texts, as in CSV; else they have types.
+        signal: The column of signals.
     """
     event = row.event
     centre: list[float | None] = [None, None]
@@ -123,7 +130,7 @@ def misspelled(row: AuditRow, model: StreamModel, *, text: bool) -> Iterator[str
         "sequence": event.sequence,
         "batch": event.batch,
         "released": event.released,
-        "signal": event.signal,
+        signal: event.signal,
         "x": centre[0],
         "y": centre[1],
         "outcome": event.outcome.value,

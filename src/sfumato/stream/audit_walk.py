@@ -6,6 +6,7 @@ import secrets
 from array import array
 from collections import Counter
 from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from sfumato.stream.audit_checks import Check, CheckedBatch
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
+from sfumato.stream.input_rows import phase_of
+from sfumato.stream.learning_plan import signal_column
 from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.true_values import Truth
 from sfumato.stream.truth_reader import Truths
 from sfumato.tables.batches import Batch
+from sfumato.tables.cells import Time
 from sfumato.tables.readers import Chunk
 
 _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
@@ -42,6 +46,7 @@ class Walk:
         repeats_allowed: Whether rows of a file may come after later ones of their stream.
         file_rows: Rows of the current file.
         file_streams: The streams of the current file.
+        cycle: What comes again under the model, if its phases follow from times.
     """
 
     def __init__(
@@ -58,11 +63,15 @@ class Walk:
     ) -> None:
         self._model, self._plan, self._checks = model, plan, checks
         self._truths, self._skips, self._only = truths, skips, only
+        self._signal = signal_column(plan) or "signal"
         self._text, self.file_rows = True, 0
         self.file_streams: set[str] = set()
         self.report = report
         self.ledger: LedgerSide | None = None
         self.repeats_allowed = False
+        self.cycle = model.cycle if model.cycle is not None and not model.cycle.in_turn else None
+        self._time: str | None = None
+        self._times: dict[str, Time] = {}
         self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
         self._states: MutableMapping[str, StreamState] = {} if states is None else states
         self._began: dict[str, int] = {}
@@ -74,13 +83,15 @@ class Walk:
         self._unverifiable: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
 
-    def begin(self, *, text: bool, recurs: bool = True) -> None:
+    def begin(self, *, text: bool, recurs: bool = True, time: str | None = None) -> None:
         """Begin a file; what others said before it may be said again in it.
 
         Args:
             text: Whether its cells are texts.
             recurs: Whether anything may be said again that it says: by itself, or by files to come.
+            time: The column that phases follow from, under a model that changes with time.
         """
+        self._time = time
         self._text, self.file_rows, self.file_streams = text, 0, set()
         self._last_here = {}
         self._may_recur = recurs and self.ledger is None
@@ -109,12 +120,14 @@ class Walk:
             self._unverifiable[stream] += 1
             return
         try:
-            event = read_event(stream, fields, self._model)
+            event = read_event(stream, fields, self._model, self._signal)
+            if self.cycle is not None:
+                event = replace(event, phase=phase_of(self.cycle, self._when(fields)))
         except (UnknownSymbol, Unreadable) as problem:
             self._lose(stream, number, str(problem))
             return
         read = AuditRow(number, fields, event)
-        for rule in misspelled(read, self._model, text=self._text):
+        for rule in misspelled(read, self._model, text=self._text, signal=self._signal):
             self.report.note(number, rule, Kind.FORMAT)
         self._check_order(read)
         held = self._held.get(stream, [])
@@ -123,6 +136,21 @@ class Walk:
         self._held.setdefault(stream, []).append((read, truth))
         if len(self._held[stream]) == self._plan.width:
             self._check(stream)
+
+    def _when(self, fields: dict[str, Any]) -> Time:
+        """The time of a row; nobody can say where its stream stands without it."""
+        try:
+            return Time.of(fields.get(self._time or ""))
+        except Unreadable as problem:
+            raise Unreadable(f"the time {problem}") from None
+
+    def _check_times(self, rows: Sequence[AuditRow]) -> None:
+        """Under a model that changes with time, values come in the order of their times."""
+        for row in rows if self.cycle is not None else ():
+            stream, time = row.event.stream, self._when(row.fields)
+            if time.before(self._times.setdefault(stream, time)):
+                raise Unreadable("the time must not lie before that of the row before it")
+            self._times[stream] = time
 
     def _check_order(self, row: AuditRow) -> None:
         """Rows of a stream rise within a file: which of them come again would be a message."""
@@ -174,10 +202,12 @@ class Walk:
             if all([self._said_before(row, state) for row in rows]):
                 return
             self._check_turn(rows, state)
+            self._check_times(rows)
             if events[0].outcome is Outcome.SKIPPED and not self._skips:
                 rule = "a release never skips a row, unless its rules say --missing skip"
                 raise Unreadable(rule)
-            if events[0].outcome not in _OPEN and self._plan.prepare(state, len(rows)):
+            phase = events[0].phase
+            if events[0].outcome not in _OPEN and self._plan.prepare(state, len(rows), phase):
                 self.report.withheld += len(rows)
             seen = self._observed(state, events)
         except _BROKEN as problem:
@@ -214,7 +244,8 @@ class Walk:
         if len({event.outcome for event in events}) > 1:
             raise Unreadable("the values of a batch must have one outcome")
         released, outcome = [event.released for event in events], events[0].outcome
-        return self._plan.observed(state, released, outcome, events[0].signal)
+        signal, phase = events[0].signal, events[0].phase
+        return self._plan.observed(state, released, outcome, signal, phase)
 
     def _said_before(self, row: AuditRow, state: StreamState) -> bool:
         """Whether a row only says again what was said before; what is wrong with it is noted.
@@ -235,7 +266,7 @@ class Walk:
         if answer is None:
             return False
         self.report.repeated += 1
-        for rule in differences(row.event, event_of(answer), "the table"):
+        for rule in differences(row.event, event_of(answer, self.cycle), "the table"):
             self.report.note(row.number, rule)
         return True
 
@@ -250,7 +281,7 @@ class Walk:
         if answer is None:
             note(row.number, "the ledger must hold this event")
             return
-        for rule in differences(event_of(answer), due, "the ledger"):
+        for rule in differences(event_of(answer, self.cycle), due, "the ledger"):
             note(row.number, rule)
         id_ = row.fields.get("event")
         if id_ is not None and str(id_) != answer.id:
@@ -265,7 +296,7 @@ class Walk:
             return seen
         first = state.sequence
         answers = self.ledger.answers([(state.stream, first, first + len(seen.events))])
-        told = [event_of(answer) for answer in answers or ()]
+        told = [event_of(answer, self.cycle) for answer in answers or ()]
         if not told or list(map(_what_left, told)) == list(map(_what_left, seen.events)):
             return seen
         try:

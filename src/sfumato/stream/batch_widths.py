@@ -13,6 +13,7 @@ from sfumato.core.progress import Progress
 from sfumato.core.randomness import seeded
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.stream.history_paths import draw_paths, mean_and_error
 from sfumato.stream.plan import Plan
 from sfumato.stream.silence import Silence
@@ -83,6 +84,9 @@ def forecast_widths(
     """
     if isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("model", "a library of patterns", "be a chain, to compare widths")
+    if isinstance(plan.model, PeriodicChain):
+        rule = "be a chain that does not change with time, to compare widths"
+        raise InvalidParameter("model", "a chain with phases", rule)
     if not widths or len(set(widths)) != len(widths):
         raise InvalidParameter("--batch", tuple(widths), "be different whole numbers")
     rows = []
@@ -97,7 +101,7 @@ def forecast_widths(
 def silent_loss(plan: Plan, steps: int) -> float | None:
     """What the best constant of each moment loses per value; None for losses of whole batches."""
     loss = plan.value_loss
-    if isinstance(plan.model, PatternLibrary) or loss is None:
+    if isinstance(plan.model, PatternLibrary | PeriodicChain) or loss is None:
         return None
     silence = Silence(plan.model, loss)
     return sum(silence.at(moment)[1] for moment in range(steps)) / steps

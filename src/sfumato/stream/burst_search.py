@@ -17,6 +17,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.loss import Loss
 from sfumato.models.library import PatternLibrary
+from sfumato.models.periodic import PeriodicChain
 from sfumato.solver.design_methods import Method
 from sfumato.stream.output_tree import OutputTree
 from sfumato.stream.plan import Plan
@@ -95,6 +96,7 @@ def expected_loss(plan: Plan, length: int, paths: int = 64, seed: int = 1) -> tu
     """
     if not isinstance(plan.loss, Loss) or isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("plan", "one in batches", "release value by value")
+    _check_steady(plan)
     tree = OutputTree(as_simulation(plan), plan.loss, checks.count("paths", paths), seed)
     return tree.mean_loss(checks.count("length", length))
 
@@ -126,6 +128,7 @@ def best_bursts(
         >>> found.best.every, round(found.even.loss, 2), round(found.best.loss, 2)
         (6, 0.33, 0.19)
     """
+    _check_steady(plan)
     tries = _Tries(plan, length, cap, (paths, seed), told)
     even, rough = tries.of(1, 1.0), tries.gaps()
     ranked = sorted(rough, key=lambda one: (one.loss, -one.every))[:_FINALISTS]
@@ -238,3 +241,10 @@ class _Tries:
         symbols = len(self._plan.model.alphabet)
         share = 1 if symbols <= _SMALL else 2 if symbols <= _MEDIUM else 6
         return max(_FEWEST, min(_MOST, _CHANNELS // bursts) // share)
+
+
+def _check_steady(plan: Plan) -> None:
+    """Refuse a model of which streams cannot be foretold without their times."""
+    if isinstance(plan.model, PeriodicChain):
+        rule = "be one under a chain that does not change with time, to seek bursts for"
+        raise InvalidParameter("plan", "one with phases", rule)

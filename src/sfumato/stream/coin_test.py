@@ -112,7 +112,8 @@ class FairCoins:
                 if places is None and self._plan.on_unknown is not Fallback.SUBSTITUTE:
                     return "a value outside the alphabet must not be released as another"
             case Outcome.SUPPRESSED | Outcome.REPEATED:
-                if places is not None and self._plan.prepare(batch.state, len(batch.due)):
+                due, phase = len(batch.due), batch.due[0].phase
+                if places is not None and self._plan.prepare(batch.state, due, phase):
                     return "a value of the alphabet must not be withheld while there is budget"
         return None
 

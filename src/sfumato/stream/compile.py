@@ -128,6 +128,9 @@ def compile_policy(
         (1.0, True)
     """
     chosen = Method(method)
+    if not isinstance(chain, MarkovChain):
+        rule = "be one chain for all streams, with a belief about all its contexts"
+        raise InvalidParameter("chain", type(chain).__name__, rule)
     if checks.count("width", width, at_most=limits.BATCH) > 1 or isinstance(loss, BatchLoss):
         # Patterns of a batch have no two outputs nearest: small programs lose 3 % on 64 of them.
         kind = PolicyKind.KEPT if kind is None else kind

@@ -19,6 +19,7 @@ from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.progress import Progress
 from sfumato.core.unbiased import unbiased_weights
 from sfumato.models.library import PatternLibrary
+from sfumato.models.periodic import PeriodicChain
 from sfumato.stream.partition.batch_loss import listed
 from sfumato.stream.partition.cells import Partition, StepDesign
 from sfumato.stream.partition.patterns import Patterns, ShortBatches, WholeBatches
@@ -137,6 +138,9 @@ def evidence(
     """
     if isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("model", "a library of patterns", "be a chain of values")
+    if isinstance(plan.model, PeriodicChain):
+        rule = "be a chain that does not change with time, to infer or learn anything from outputs"
+        raise InvalidParameter("model", "a chain with phases", rule)
     if plan.policy is not None and not unbiased and not plan.in_batches:
         from sfumato.stream.fleet_replay import replayed
 

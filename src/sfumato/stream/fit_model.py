@@ -12,6 +12,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Bools, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.progress import Progress
+from sfumato.models.cycle import Cycle
 from sfumato.models.encoding import (
     DEGREES,
     Bins,
@@ -29,7 +30,11 @@ from sfumato.models.fitting import count_transitions, smoothed_parts
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
+from sfumato.models.periodic import PeriodicChain
+from sfumato.models.value_chains import ValueChain
+from sfumato.stream.cluster_report import fit_mixture
 from sfumato.stream.fit_report import FitReport, chain_report, library_report
+from sfumato.stream.periodic_fit import check_cycle, periodic_report, row_phases
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, missing_rows, read_each, stream_name
 from sfumato.tables.problems import BadTable, EmptyTable
 from sfumato.tables.readers import Table
@@ -72,10 +77,13 @@ def fit_table(
     cut: Cut = AS_IT_IS,
     batch: int | None = None,
     patterns: int = 1000,
+    clusters: int | str | None = None,
     missing: Missing = Missing.REFUSE,
+    cycle: Cycle | None = None,
+    time: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[StreamModel, FitReport]:
-    """Fit a chain, or a library of patterns, to a table with one row per value.
+    """Fit a chain, a mixture of chains or a library of patterns to a table, one row per value.
 
     Args:
         history: The table; rows of different streams may be interleaved.
@@ -87,13 +95,22 @@ def fit_table(
         cut: How numbers become symbols.
         batch: Fit a library of patterns of so many successive values.
         patterns: How many patterns to keep.
+        clusters: Fit a mixture of so many chains, each stream following one of them; "auto" for
+            as many as foretell streams held out.
         missing: What becomes of a missing value: refuse; drop, so that its neighbours follow each
             other; symbol, one of its own; skip, so that its neighbours do not.
+        cycle: Fit a chain that changes with time, with these phases.
+        time: Column of the times that phases follow from; none where values have them in turn.
         progress: Called with the number of rows read so far.
     """
     if checks.count("order", order) > 1 and batch is not None:
         raise InvalidParameter("order", order, "be 1 for a library: patterns follow patterns")
-    names, paths, raws = read_history(history, stream, values, progress)
+    check_cycle(cycle, time, order, batch)
+    if clusters is not None:
+        _check_clusters(clusters, order, batch, missing, cycle)
+    columns = values if time is None else (*values, time)
+    names, paths, raws = read_history(history, stream, columns, progress)
+    times = None if time is None else raws.pop()
     raws, absent = _without_missing(raws, missing, cut, history.path)
     try:
         encoding = encoding_of(raws, cut, history.path)
@@ -108,9 +125,21 @@ def fit_table(
         check_degrees(encoding)
     codes = np.full(sum(map(len, paths)), -1, dtype=np.int64)
     codes[~absent] = _codes(raws, encoding, history.path)
-    by_stream = _followed([codes[np.array(path)] for path in paths], missing)
-    chain: MarkovChain | PairChain | PatternLibrary
-    if batch is not None:
+    places = _followed(
+        [np.where(codes[path] < 0, -1, path) for path in map(np.array, paths)], missing
+    )
+    by_stream = [codes[path] for path in places]
+    chain: ValueChain | PatternLibrary | PeriodicChain
+    report: FitReport
+    if cycle is not None:
+        cycle, phases = row_phases(cycle, times, paths, history.path)
+        own = [phases[path] for path in places]
+        chain = PeriodicChain.of_places(encoding.alphabet, cycle, by_stream, own, smoothing, floor)
+        asked = (smoothing, floor)
+        report = replace(periodic_report(chain, by_stream, own, asked), streams=len(names))
+    elif clusters is not None:
+        chain, report = fit_mixture(encoding, by_stream, clusters, (smoothing, floor))
+    elif batch is not None:
         checks.count("--batch", batch)
         checks.count("--patterns", patterns, at_least=batch)
         chain, report = _fit_library(encoding, by_stream, (batch, patterns), (smoothing, floor))
@@ -176,6 +205,21 @@ def _fit_chain(
         chain = MarkovChain(encoding.alphabet, order, *smoothed_parts(counts, order, *smoothing))
         seen = np.asarray(counts.moves.sum(axis=1)).ravel()
     return chain, chain_report(chain, paths, seen)
+
+
+def _check_clusters(
+    clusters: int | str, order: int, batch: int | None, missing: Missing, cycle: Cycle | None
+) -> None:
+    """Refuse what a mixture of chains is not fitted to."""
+    for name, given, plain in (
+        ("--order", order, 1),
+        ("--batch", batch, None),
+        ("--period", None if cycle is None else cycle.period, None),
+        ("--missing", missing.value, missing.value if missing is not Missing.SKIP else None),
+    ):
+        if given != plain:
+            rule = f"not come with --clusters {clusters}: whole streams follow chains of order 1"
+            raise InvalidParameter(name, given, rule)
 
 
 def _fit_library(

@@ -81,7 +81,7 @@ def chain_report(chain: MarkovChain | PairChain, paths: Sequence[Ints], seen: Fl
     elif error > portable.log(2):
         warnings.append(
             f"the history is small for order {chain.order}: in a typical context the leakage may "
-            f"be misjudged by {error:.2g} (LIP Cor. 7); a lower order or more history would help"
+            f"be misjudged by {error:.2g} nats; a lower order or more history would help"
         )
     warnings += _few_starts(paths, chain.order)
     if isinstance(chain, PairChain):

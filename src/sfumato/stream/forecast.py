@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.progress import Progress
 from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
+from sfumato.models.periodic import PeriodicChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.solver.design_methods import Method
 from sfumato.stream.history_paths import TruePath, draw_paths
 from sfumato.stream.lifetime import one_value_bound
@@ -89,8 +91,11 @@ def forecast(
     """
     from sfumato.stream.remarks import remarks
 
+    if isinstance(plan.model, PeriodicChain):
+        rule = "be one under a chain that does not change with time, to be forecast"
+        raise InvalidParameter("plan", "one with phases", rule)
     if paths is None:
-        assert isinstance(plan.model, MarkovChain | PairChain)
+        assert isinstance(plan.model, ValueChain)
         walks = draw_paths(plan.model, length, streams, seed)
     else:
         walks = list(paths)

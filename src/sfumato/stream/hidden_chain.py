@@ -9,12 +9,16 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
+from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.stream.recovery_loops import ChainArrays
 
 _CONTEXTS = 2_000_000
 """Contexts of which the loops hold messages: some 16 MB for each value of a stream."""
+_CLUSTERED = 2_000
+"""States of a mixture of chains, which are followed by their matrix: 32 MB."""
 DENSE = 400
 """States up to which a chain is followed by its matrix; a sparse one of more stays sparse."""
 
@@ -34,7 +38,7 @@ class HiddenChain:
     arrays: ChainArrays
 
     @classmethod
-    def of(cls, model: MarkovChain | PairChain, span: int = 1) -> HiddenChain:
+    def of(cls, model: ValueChain, span: int = 1) -> HiddenChain:
         """The states of a model, in contexts of at least `span` values.
 
         Examples:
@@ -47,6 +51,8 @@ class HiddenChain:
                 rule = "be a chain of order 1 for batches"
                 raise InvalidParameter("model", "a chain over the pairs that occur", rule)
             return cls(model.size, 1, _pair_arrays(model))
+        if isinstance(model, ClusteredChain):
+            return cls(model.size, 1, _cluster_arrays(model, span))
         span = max(span, model.order)
         if model.size**span > _CONTEXTS:
             rule = f"have at most {_CONTEXTS:,} combinations of the values of a batch"
@@ -85,6 +91,18 @@ def _pair_arrays(model: PairChain) -> ChainArrays:
     sparse = (known.data, known.indices, known.indptr)
     first = model.first().joint
     return _laid_out(first, np.empty((0, 0)), sparse, backoff, background, shown)
+
+
+def _cluster_arrays(model: ClusteredChain, span: int) -> ChainArrays:
+    """The pairs of value and cluster, by the matrix of their moves."""
+    states = model.size * len(model.chains)
+    if span > 1 or states > _CLUSTERED:
+        rule = f"leave value by value, with at most {_CLUSTERED:,} pairs of value and cluster"
+        raise InvalidParameter("model", f"a mixture of {states:,} such pairs", rule)
+    moves, shown = model.hidden_moves()
+    none, places = np.empty(0), np.empty(0, dtype=np.int32)
+    sparse, still = (none, places, places), np.zeros(states)
+    return _laid_out(model.first().joint, moves, sparse, still, still, shown)
 
 
 def _laid_out(

@@ -9,8 +9,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.randomness import Address, Domain, seeded
 from sfumato.models.encoding import StreamModel, Unreadable
-from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.tables.cells import is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
@@ -19,9 +18,7 @@ TruePath = Sequence[int]
 """Places of the true symbols of a stream; -1 for one that is missing or outside the alphabet."""
 
 
-def draw_paths(
-    chain: MarkovChain | PairChain, length: int, streams: int, seed: int
-) -> list[TruePath]:
+def draw_paths(chain: ValueChain, length: int, streams: int, seed: int) -> list[TruePath]:
     """Streams that the model itself draws, each with coins of its own."""
     checks.count("length", length)
     coins = [

@@ -9,11 +9,12 @@ from datetime import date
 from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
+from sfumato.models.cycle import Calendar, Cycle
 from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped, is_missing, text
 from sfumato.store.chain import value_tag
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Answer, Identity, Input, LedgerMismatch
-from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing
+from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time
 from sfumato.tables.input_groups import EventColumns, EventReader, EventRow, TimeOrder, until_broken
 from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.problems import BadTable
@@ -48,9 +49,30 @@ class Reading(EventColumns):
         if self.time is not None and self.time in (*model.values, model.stream):
             raise InvalidParameter("the time column", self.time, "hold times alone")
         self._check_kept(model)
+        self._check_phases(model)
         if self.missing is Missing.SYMBOL and MISSING_SYMBOL not in model.alphabet:
             rule = f"come with a model that knows the symbol {MISSING_SYMBOL}: fit it so"
             raise InvalidParameter("missing", "symbol", rule)
+
+    def _check_phases(self, model: StreamModel) -> None:
+        """Refuse to leave anybody without the phases that a certificate rests on."""
+        if model.cycle is None:
+            return
+        if model.cycle.in_turn:
+            if self.missing is Missing.DROP:
+                # The phase is the place in the stream: all values after it would get another's.
+                rule = "not be drop: values have phases in turn, so a missing one has its own, too"
+                raise InvalidParameter("missing (--missing)", self.missing.value, rule)
+            return
+        if self.time is None:
+            rule = f"be given: the model changes with time ({model.cycle})"
+            raise InvalidParameter("the time column (--time)", None, rule)
+        if self.time not in self.keep:
+            rule = f"name {self.time!r}: phases are public, and an audit reads them from the times"
+            raise InvalidParameter("keep (--keep)", self.keep, rule)
+        if self.late is not Late.REFUSE:
+            rule = "be refuse: a model that changes with time follows the order of times"
+            raise InvalidParameter("late (--late)", self.late.value, rule)
 
     def _check_kept(self, model: StreamModel) -> None:
         beside = PassThrough.of(self.keep, self.independent, model.values)
@@ -76,12 +98,14 @@ class Row(EventRow):
         silent: Whether the value is missing and its moment passes.
         beside: Cells that leave beside the answer.
         tag: Keyed digest of the value.
+        phase: That of its time, under a model that changes with time.
     """
 
     symbol: Label | None
     silent: bool
     beside: tuple[str | None, ...]
     tag: bytes
+    phase: int | None = None
 
 
 class RowReader:
@@ -127,7 +151,18 @@ class RowReader:
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
             beside = tuple(as_text(columns[name][offset]) for name in reading.keep)
-            yield Row(id_, stream, place, time, symbol, silent, beside, tag)
+            phase = self._phase(time, place)
+            yield Row(id_, stream, place, time, symbol, silent, beside, tag, phase)
+
+    def _phase(self, time: Time | None, place: int) -> int | None:
+        """The phase of a row; None where there are none, or values have them in turn."""
+        cycle = self.model.cycle
+        if cycle is None or cycle.in_turn:
+            return None
+        try:
+            return phase_of(cycle, time)
+        except Unreadable as problem:
+            raise BadTable(self.path, place, str(problem)) from None
 
     def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
         if gone and self._reading.missing is Missing.SKIP:
@@ -203,6 +238,23 @@ class RowChecks:
     def check_order(self, row: Row) -> None:
         """Refuse a row that goes back in time, unless it was said that some do."""
         self._order.check(row, late=self._reading.late is Late.ACCEPT)
+
+
+def phase_of(cycle: Cycle, time: Time | None) -> int:
+    """The phase of the time of a row, or the rule that was broken.
+
+    Examples:
+        >>> phase_of(Cycle.of("hour"), Time.of("2024-05-01T08:30"))
+        8
+    """
+    if time is None:
+        raise Unreadable("the time must be given")
+    if not time.clock and cycle.calendar in (Calendar.HOUR, Calendar.HOUR_OF_WEEK):
+        raise Unreadable("the time must say the hour: the model changes with it, and days have all")
+    try:
+        return cycle.at(time.value)
+    except InvalidParameter as problem:
+        raise Unreadable(f"the time must {problem.rule}") from None
 
 
 def as_text(cell: object) -> str | None:

@@ -124,7 +124,8 @@ def learn(
         (2, 120, True)
     """
     if not isinstance(plan.model, MarkovChain):
-        raise InvalidParameter("model", type(plan.model).__name__, "be a chain of values")
+        rule = "be a chain of values, the same for all streams (a mixture: `learn --clusters`)"
+        raise InvalidParameter("model", type(plan.model).__name__, rule)
     tracks = released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, plan.model.alphabet)

@@ -7,7 +7,7 @@ one fleet and one commit. What is held in memory is a copy of the store (`fleet_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,7 @@ from sfumato.store.live_intake import (
     EARLIER,
     NO_BUDGET,
     NO_CHANNEL,
-    UNSTORED,
     Retries,
-    bad_time,
-    event_time,
-    ledger_id,
-    ledger_ids,
     own_answer,
     refused_names,
     report_failure,
@@ -44,6 +39,13 @@ from sfumato.stream.column_values import PASSES
 from sfumato.stream.fleet_answers import Run
 from sfumato.stream.fleet_copy import FleetCopy
 from sfumato.stream.live_batches import stream_account
+from sfumato.stream.live_group import (
+    LiveGroup,
+    ledger_names,
+    moments_of,
+    repeat,
+    set_doubles_aside,
+)
 from sfumato.stream.live_values import LiveValues
 from sfumato.stream.plan import Plan
 from sfumato.stream.row_run import state_kind
@@ -126,10 +128,10 @@ class LiveFleet(Guarded):
     ) -> ReplyColumns:
         """The same by columns: see `Asked`."""
         others = refused_names(ids, streams)
-        named = _named(ids, streams, others)
+        named = ledger_names(ids, streams, others)
         bad: dict[int, Reply] = {}
         cells = self._values.cells(values, bad)
-        group = _Group(named, streams, cells, _moments(times, bad), others, bad)
+        group = LiveGroup(named, streams, cells, moments_of(times, bad), others, bad)
         fresh: AnswerColumns | None = None
         rows = _NO_ROWS
         try:
@@ -146,10 +148,10 @@ class LiveFleet(Guarded):
         if fresh is not None and self._answered is not None:
             self._answered += len(fresh)
             fresh = replace(fresh, ids=group.taken(ids, rows))
-        _repeat(group, fresh, rows)
+        repeat(group, fresh, rows)
         return ReplyColumns(len(ids), fresh, rows, group.others)
 
-    def _in_turn(self, group: _Group) -> tuple[AnswerColumns | None, Ints]:
+    def _in_turn(self, group: LiveGroup) -> tuple[AnswerColumns | None, Ints]:
         """Look up, draw and commit; new answers, and the event of each, in the order drawn.
 
         What gets no new answer is in `group.others` then.
@@ -158,7 +160,7 @@ class LiveFleet(Guarded):
         if self._store.ended:
             group.refuse(group.open(), CLOSED)
         group.settled = dict(group.others)
-        _set_doubles_aside(group)
+        set_doubles_aside(group)
         for row, before in group.doubles.items():
             if group.cells[row] != group.cells[before]:
                 self._retries.count()
@@ -176,7 +178,7 @@ class LiveFleet(Guarded):
         run = _joined([run for _, _, run in drawn])
         return self._committed(group, rows, which, run), rows
 
-    def _repeated(self, group: _Group) -> None:
+    def _repeated(self, group: LiveGroup) -> None:
         """Give events that were answered before their old answers, whatever their values are."""
         rows = group.open()
         ids = group.taken(group.ids, rows)
@@ -199,7 +201,7 @@ class LiveFleet(Guarded):
         )
 
     def _drawn_in_order(
-        self, group: _Group, rows: Ints, which: Ints
+        self, group: LiveGroup, rows: Ints, which: Ints
     ) -> list[tuple[Ints, Ints, Run]]:
         """Draw answers of events that do not go back in the time of their stream."""
         if group.times is None or self._late is Late.ACCEPT:
@@ -224,7 +226,7 @@ class LiveFleet(Guarded):
         return drawn
 
     def _early(
-        self, group: _Group, rows: Ints, which: Ints, last: dict[int, Time]
+        self, group: LiveGroup, rows: Ints, which: Ints, last: dict[int, Time]
     ) -> dict[int, Refused]:
         """Which rows go back in time, if all others are taken."""
         assert group.times is not None
@@ -243,7 +245,7 @@ class LiveFleet(Guarded):
                 last[place] = time
         return early
 
-    def _affordable(self, group: _Group, rows: Ints, which: Ints) -> tuple[Ints, Ints]:
+    def _affordable(self, group: LiveGroup, rows: Ints, which: Ints) -> tuple[Ints, Ints]:
         """The rows of streams that have budget left; the others are refused."""
         if not rows.size or self._plan.on_exhausted is not Fallback.REFUSE:
             return rows, which
@@ -252,7 +254,7 @@ class LiveFleet(Guarded):
         group.refuse(rows[gone], NO_BUDGET)
         return rows[~gone], which[~gone]
 
-    def _drawn(self, group: _Group, rows: Ints, which: Ints) -> list[tuple[Ints, Ints, Run]]:
+    def _drawn(self, group: LiveGroup, rows: Ints, which: Ints) -> list[tuple[Ints, Ints, Run]]:
         """Draw answers in the order given; rows that are refused do not touch the others."""
         rows, which = self._affordable(group, rows, which)
         if not rows.size:
@@ -269,7 +271,7 @@ class LiveFleet(Guarded):
             group.refuse(rows, refused)
             return []
 
-    def _committed(self, group: _Group, rows: Ints, which: Ints, run: Run) -> AnswerColumns:
+    def _committed(self, group: LiveGroup, rows: Ints, which: Ints, run: Run) -> AnswerColumns:
         """Store new answers and where their streams stand."""
         ids, streams = group.taken(group.ids, rows), group.taken(group.streams, rows)
         names, codes = _coded(streams)
@@ -327,109 +329,6 @@ class LiveFleet(Guarded):
 
 
 _OUTCOMES = [one.value for one in OUTCOMES]
-
-
-@dataclass(slots=True)
-class _Group:
-    """The events of one call, by the ids of the ledger; those that have a reply are in `others`.
-
-    Those that cannot be read are in `bad`: each has that reply unless its id is known. Of
-    `doubles`, events that came earlier in the same call, each has the place of the first. What is
-    `settled` stays true if the turn fails.
-    """
-
-    ids: Sequence[str]
-    streams: Sequence[str]
-    cells: Ints
-    times: list[Time | None] | None
-    others: dict[int, Reply]
-    bad: dict[int, Reply]
-    doubles: dict[int, int] = field(default_factory=dict)
-    settled: dict[int, Reply] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.settled = dict(self.others)
-
-    def open(self) -> Ints:
-        """The places of events that have no reply yet, or will have a new answer."""
-        rows = np.arange(len(self.ids))
-        if not self.others:
-            return rows
-        free = np.ones(len(rows), dtype=np.bool_)
-        free[[*self.others]] = False
-        return rows[free]
-
-    def taken(self, cells: Sequence[Any], rows: Ints) -> Sequence[Any]:
-        """Some entries of a column."""
-        if len(rows) == len(cells):
-            return cells
-        return [cells[row] for row in rows.tolist()]
-
-    def refuse(self, rows: Ints, refused: Refused) -> None:
-        """Refuse some events."""
-        self.others.update(dict.fromkeys(rows.tolist(), refused))
-
-    def undo(self) -> None:
-        """After a turn that failed: what was decided in it rests on draws that are not stored."""
-        self.doubles = {}
-        self.others = self.bad | self.settled
-        self.refuse(self.open(), UNSTORED)
-
-
-def _moments(
-    times: Sequence[str | None] | None, refused: dict[int, Reply]
-) -> list[Time | None] | None:
-    """The times of events; those that cannot be read are refused."""
-    if times is None:
-        return None
-    found: list[Time | None] = []
-    for place, time in enumerate(times):
-        try:
-            found.append(event_time(time, Time.of))
-        except Unreadable as problem:
-            found.append(None)
-            refused.setdefault(place, bad_time(problem))
-    return found
-
-
-def _named(ids: Sequence[str], streams: Sequence[str], refused: dict[int, Reply]) -> Sequence[str]:
-    """What the ledger calls events; those without a good name are never looked at."""
-    if not refused:
-        return ledger_ids(streams, ids)
-    pairs = enumerate(zip(streams, ids, strict=True))
-    return ["" if row in refused else ledger_id(*pair) for row, pair in pairs]
-
-
-def _set_doubles_aside(group: _Group) -> None:
-    """Find new events that came earlier in the same call, and refuse what cannot be read."""
-    rows = group.open()
-    ids = group.taken(group.ids, rows)
-    if len({*ids}) == len(ids):
-        group.others = group.bad | group.others
-        return
-    first: dict[str, int] = {}
-    for row in rows.tolist():
-        before = first.get(group.ids[row])
-        if before is not None:
-            group.doubles[row] = before
-            group.others[row] = UNSTORED  # until the first of them has its reply
-        elif row in group.bad:
-            group.others[row] = group.bad[row]
-        else:
-            first[group.ids[row]] = row
-
-
-def _repeat(group: _Group, fresh: AnswerColumns | None, rows: Ints) -> None:
-    """Reply to events as to the same ones before them, whatever their values are."""
-    if not group.doubles:
-        return
-    answers = [] if fresh is None else fresh.answers()
-    new = dict(zip(rows.tolist(), answers, strict=True))
-    for row, before in group.doubles.items():
-        if before in new:
-            group.others[row] = Answered((new[before],), repeated=True)
-        else:
-            group.others[row] = group.bad.get(row) or group.others[before]
 
 
 def _coded(names: Sequence[str]) -> tuple[list[str], Ints]:

@@ -11,6 +11,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.value_function import BATCHES, ValueFunction
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def look_ahead(
-    model: Model | PatternLibrary,
+    model: Model | PatternLibrary | PeriodicChain,
     loss: Loss | BatchLoss,
     epsilon: float,
     *,
@@ -51,7 +52,8 @@ def look_ahead(
     from sfumato.solver.value_iteration import value_function
 
     if not isinstance(model, MarkovChain):
-        raise InvalidParameter("model", "another", "be a chain, to look ahead")
+        rule = "be one chain of all its contexts, the same for all streams and times, to look ahead"
+        raise InvalidParameter("model", type(model).__name__, rule)
     cap = checks.epsilon("epsilon", epsilon)
     seen = step_loss(loss, model.size, width)
     return value_function(

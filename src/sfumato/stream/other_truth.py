@@ -31,6 +31,7 @@ from sfumato.core.prior_transfer import transfer_bound
 from sfumato.models.belief_sets import carried, first_beliefs, informed
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.bounded_prior_channel import bounded_leakage
 from sfumato.stream.audit_checks import CheckedBatch
@@ -211,6 +212,9 @@ def _cells_under(
 
 
 def _check_truth(plan: Plan, truth: Model) -> None:
+    if isinstance(truth, PeriodicChain):
+        rule = "be a chain that does not change with time, to hold a release against it"
+        raise InvalidParameter("truth", "a chain with phases", rule)
     if isinstance(truth, PatternLibrary):
         raise InvalidParameter("truth", "a library of patterns", "be a chain of values")
     if truth.alphabet != plan.model.alphabet:
@@ -223,7 +227,7 @@ def _check_truth(plan: Plan, truth: Model) -> None:
         raise InvalidParameter("plan", "a memory", "look at one batch alone")
     if plan.in_batches and not isinstance(truth, MarkovChain):
         rule = "be a plain chain, for values that leave in batches"
-        raise InvalidParameter("truth", "a chain over the pairs that occur", rule)
+        raise InvalidParameter("truth", type(truth).__name__, rule)
 
 
 def _check_chains(plan: Plan, chains: PlausibleChains) -> None:

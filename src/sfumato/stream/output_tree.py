@@ -21,6 +21,7 @@ from sfumato.core.loss import Loss
 from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.plan import Plan
 
@@ -160,7 +161,7 @@ class OutputTree:
             return tracks
         weights = [track.weight for track in tracks]
         last = [track.state.last for track in tracks]
-        assert not isinstance(self._plan.model, PatternLibrary)
+        assert not isinstance(self._plan.model, PatternLibrary | PeriodicChain)
         beliefs = _together(self._plan.model, [track.state.belief for track in tracks])
         for moment in sums:
             moment[:2] += self._silent(weights, beliefs.marginals, last)

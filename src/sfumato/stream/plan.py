@@ -9,47 +9,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.core import checks, limits, portable
+from sfumato.core import checks, portable
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats
-from sfumato.core.belief import Belief, Model
-from sfumato.core.budgets import USELESS_BELOW, Allowance, Budget, PerStep
-from sfumato.core.digest import digest
-from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
+from sfumato.core.belief import Belief
+from sfumato.core.budgets import USELESS_BELOW, Allowance
+from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
 from sfumato.core.events import Events, Outcome, events_of
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import FREE, Charge, Ledger
-from sfumato.core.loss import Loss, as_loss
 from sfumato.core.numerics import UNIT
-from sfumato.core.purpose import Fallback, Purpose
-from sfumato.core.randomness import Address, Domain, Randomness, categorical, integer_weights
+from sfumato.core.purpose import Fallback
+from sfumato.core.randomness import Randomness, categorical, integer_weights
 from sfumato.core.state import StreamState
 from sfumato.models.belief_sets import as_beliefs, as_bounds, carried, first_beliefs, informed
-from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
-from sfumato.models.plausible import PlausibleChains
-from sfumato.solver.design_methods import Method
-from sfumato.solver.policy import Policy
-from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.fleet_arrays import compiled_channel
-from sfumato.stream.look_ahead import look_ahead, own_sight
-from sfumato.stream.partition.batch_design import LISTED
-from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
-from sfumato.stream.partition.belief_spaces import BeliefSpace, NextBatch, NextValue, space_of
+from sfumato.stream.partition.belief_spaces import (
+    LastValue,
+    NextBatch,
+    NextValue,
+)
 from sfumato.stream.partition.cells import StepDesign
+from sfumato.stream.plan_terms import PlanTerms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(PlanTerms):
     """The rule of a release: what each step does, as a pure function.
 
     Attributes:
-        model: What the adversary is assumed to know; full support.
+        model: What the adversary is assumed to know; full support. Under a chain that changes with
+            time every step is given the phase of its value, which is public and must not follow
+            from the value; where values have phases in turn, the plan knows it.
         budget: What may leak; its steps are values, so a batch of 5 may leak what 5 values may.
         loss: What it costs to release one symbol when another is true, value by value; or one
             batch when another is true. In batches a loss of single values adds up.
@@ -69,8 +66,9 @@ class Plan:
         robust: Chains of which any may be the adversary's: what a step is charged is then the most
             that it leaks under all of them. For values that leave alone, under the chain of order 1
             that they were put around, by a method that looks at one step, without a policy.
-        space: What the belief of a state is about: the next value; under a library, the pattern of
-            the last batch; under a policy for batches, the next whole batch.
+        space: What the belief of a state is about: the next value; under a chain that changes with
+            time, the last one; under a library, the pattern of the last batch; under a policy for
+            batches, the next whole batch.
         in_batches: Whether values wait for each other; else each leaves alone, and events say so.
         fingerprint: Identifies the plan; states carry it.
 
@@ -83,133 +81,35 @@ class Plan:
         (True, 1)
     """
 
-    model: Model | PatternLibrary
-    budget: Budget
-    loss: Loss | BatchLoss
-    width: int = 1
-    memory: int = 1
-    method: Method = Method.OPTIMAL
-    on_exhausted: Fallback = Fallback.REFUSE
-    on_unknown: Fallback = Fallback.REFUSE
-    purpose: Purpose = Purpose.RELEASE
-    listed: int = LISTED
-    policy: Policy | None = None
-    sight: ValueFunction | None = None
-    robust: PlausibleChains | None = None
-    space: BeliefSpace = field(init=False, repr=False)
-    in_batches: bool = field(init=False, repr=False)
-    fingerprint: str = field(init=False)
-    _first: Belief = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.model.full_support:
-            raise InvalidParameter(
-                "model", "zeros", "give every value some probability: fit it with a floor"
-            )
-        checks.count("width", self.width, at_most=limits.BATCH)
-        checks.count("memory", self.memory)
-        if self.on_exhausted is Fallback.SUBSTITUTE:
-            raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
-        object.__setattr__(self, "loss", self._own_loss())
-        # Asked at every step: an attribute is found in a quarter of the time of a property.
-        object.__setattr__(self, "in_batches", isinstance(self.loss, BatchLoss))
-        object.__setattr__(self, "sight", own_sight(self.method, self._given(), self._seen))
-        asked = (self.model, self.loss, self.width, self.memory, self.method, self.listed)
-        object.__setattr__(self, "space", space_of(*asked, self.policy, self.sight))
-        if self.robust is not None:
-            self._check_robust(self.robust)
-        object.__setattr__(self, "_first", self.space.first())
-        object.__setattr__(self, "fingerprint", self._digest())
-
-    def _given(self) -> ValueFunction | None:
-        """The value function of the policy, or of the plan itself."""
-        kept = None if self.policy is None else self.policy.sight
-        if kept is None or self.sight is None:
-            return kept or self.sight
-        if kept.fingerprint != self.sight.fingerprint:
-            raise InvalidParameter("sight", "another", "be that of the policy")
-        return kept
-
-    def _seen(self) -> ValueFunction:
-        """The value function of a plan that was given none."""
-        if not isinstance(self.budget, PerStep):
-            raise InvalidParameter("sight", None, "be given, unless there is a budget per step")
-        # A batch may leak what its values may.
-        cap = self.budget.sip.epsilon * self.width
-        return look_ahead(self.model, self.loss, cap, width=self.width)
-
-    @property
-    def value_loss(self) -> Loss | None:
-        """What an error in one value costs; None where a loss looks at whole batches."""
-        return self.loss.each if isinstance(self.loss, BatchLoss) else self.loss
-
-    def _own_loss(self) -> Loss | BatchLoss:
-        symbols = len(self.model.alphabet)
-        alone = self.width == 1 and self.memory == 1 and not isinstance(self.model, PatternLibrary)
-        if alone and not isinstance(self.loss, BatchLoss):
-            return as_loss(self.loss, symbols)
-        return as_batch_loss(self.loss, symbols)
-
-    def _digest(self) -> str:
-        # Coins are addressed by this: two kinds of plan, so that equal ones stay what they were.
-        common = (
-            self.method.value,
-            self.on_exhausted.value,
-            self.on_unknown.value,
-            self.purpose.value,
-        )
-        policy = None if self.policy is None else self.policy.fingerprint
-        model, budget = self.model.fingerprint, repr(self.budget)
-        # Plans without sight keep the digests, and so the coins, that they had.
-        ahead = [] if self.sight is None else [self.sight.fingerprint]
-        ahead += [] if self.robust is None else [self.robust.fingerprint]
-        if isinstance(self.loss, Loss):
-            loss = self.loss.fingerprint
-            return digest("instant plan", 2, model, budget, loss, *common, policy, *ahead)
-        loss = self.loss.fingerprint(self.space.batches)
-        shape = (self.width, self.memory)
-        rest = (*common, self.listed, policy, *ahead)
-        return digest("batched plan", 2, model, budget, loss, *shape, *rest)
-
-    def _check_robust(self, chains: PlausibleChains) -> None:
-        """Refuse a set of chains that beliefs cannot be followed under."""
-        stepwise = type(self.space) is NextValue and self.policy is None
-        if not stepwise or chains.estimate.fingerprint != self.model.fingerprint:
-            rule = "be put around the plan's chain, of order 1, whose values leave one by one by a "
-            rule += "method that looks at one step, without a policy"
-            raise InvalidParameter("robust", "others", rule)
-        first_beliefs(chains)
-
-    def address(self, stream: str, sequence: int) -> Address:
-        """Where the coins of a step are; another plan has others."""
-        return Address(Domain.STREAM, self.fingerprint, stream, sequence)
-
     def begin(self, stream: str) -> StreamState:
         """The state before the first value of a stream."""
         chains = self.robust
         bounds = None if chains is None else as_bounds(first_beliefs(chains))
         return StreamState(self.fingerprint, stream, 0, self._first, Ledger(), bounds=bounds)
 
-    def recalled(self, state: StreamState) -> int:
-        """How many past values the channel of the next step looks at."""
-        return 0 if self.memory == 1 else min((self.memory - 1) * self.width, state.sequence)
+    def _arrived(self, state: StreamState, phase: int | None) -> StreamState:
+        """The state with a belief about the value that is due, in its phase."""
+        if phase is None:
+            return state
+        assert isinstance(self.space, LastValue)  # models with phases have no other
+        belief = self.space.arrived(state.belief, state.sequence, phase)
+        return replace(state, belief=belief)
 
-    def prepare(self, state: StreamState, values: int | None = None) -> StepDesign | None:
+    def belief(self, state: StreamState, phase: int | None = None) -> Belief:
+        """The adversary's belief about what is due: the next value, in its phase."""
+        return self._arrived(state, self.phase(state, phase)).belief
+
+    def prepare(
+        self, state: StreamState, values: int | None = None, phase: int | None = None
+    ) -> StepDesign | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
         self.check_own(state)
+        return self._prepared(self._arrived(state, self.phase(state, phase)), values)
+
+    def _prepared(self, state: StreamState, values: int | None) -> StepDesign | None:
         length = self._length(self.width if values is None else values)
         ready = self._ready(state, length, self.allowance(state.ledger, length))
         return ready.found if ready and ready.covered else None
-
-    def allowance(self, ledger: Ledger, values: int) -> Allowance:
-        """What the next step may leak: what the budget says, and at most the policy's part."""
-        # A window must know how long batches can get, to leave room for those to come.
-        due = self.budget.allowance(ledger, values, self.width)
-        if self.policy is None or due.pause:
-            return due
-        sip, ldp = self.policy.allowed
-        cap = ldp if due.ldp is None else min(due.ldp, ldp)
-        return Allowance(min(due.sip, sip), None if math.isinf(cap) else cap)
 
     def step(
         self,
@@ -217,6 +117,7 @@ class Plan:
         values: Sequence[object],
         randomness: Randomness,
         recalled: Sequence[object] = (),
+        phase: int | None = None,
     ) -> tuple[Events, StreamState]:
         """Release one batch.
 
@@ -226,6 +127,7 @@ class Plan:
             randomness: Coins; `seeded()` ones only in a simulation.
             recalled: The true symbols before them that the channel looks at, with a memory of
                 more than one batch.
+            phase: That of the value, for a model that changes with time.
 
         Raises:
             BudgetExceeded: If the budget is gone and the plan says to refuse.
@@ -233,6 +135,18 @@ class Plan:
             InsecureRandomness: If the coins can be guessed and this is no simulation.
         """
         self.check_own(state)
+        due = self.phase(state, phase)
+        events, following = self._step(self._arrived(state, due), values, randomness, recalled)
+        return _phased(events, due), following
+
+    def _step(
+        self,
+        state: StreamState,
+        values: Sequence[object],
+        randomness: Randomness,
+        recalled: Sequence[object],
+    ) -> tuple[Events, StreamState]:
+        """The same, once the phase of the value is known."""
         length = self._length(len(values))
         if len(recalled) != self.recalled(state):
             rule = f"be the {self.recalled(state)} true values before the batch"
@@ -257,9 +171,16 @@ class Plan:
         output = int(ready.found.design.channel.draw(cell, coins.words(1))[0])
         return self._released(state, length, ready, output)
 
-    def skip(self, state: StreamState, values: int = 1) -> tuple[Events, StreamState]:
+    def skip(
+        self, state: StreamState, values: int = 1, phase: int | None = None
+    ) -> tuple[Events, StreamState]:
         """Let some moments pass without a release; the belief moves on, nothing is spent."""
         self.check_own(state)
+        due = self.phase(state, phase)
+        events, following = self._skipped(self._arrived(state, due), values)
+        return _phased(events, due), following
+
+    def _skipped(self, state: StreamState, values: int) -> tuple[Events, StreamState]:
         return self._silent(state, self._length(values), Outcome.SKIPPED, None)
 
     def observe(
@@ -268,6 +189,7 @@ class Plan:
         outputs: Sequence[Label | None],
         outcome: Outcome = Outcome.RELEASED,
         signal: int | None = None,
+        phase: int | None = None,
     ) -> tuple[Events, StreamState]:
         """What anybody can compute who sees a released batch: certificates and the belief after it.
 
@@ -276,11 +198,12 @@ class Plan:
             outputs: What left.
             outcome: How.
             signal: That of the event, for a far-sighted plan.
+            phase: That of the value, for a model that changes with time.
 
         Raises:
             InvalidParameter: If this plan could not have produced the batch here.
         """
-        seen = self.observed(state, outputs, outcome, signal)
+        seen = self.observed(state, outputs, outcome, signal, phase)
         return seen.events, seen.following
 
     def observed(
@@ -289,9 +212,22 @@ class Plan:
         outputs: Sequence[Label | None],
         outcome: Outcome = Outcome.RELEASED,
         signal: int | None = None,
+        phase: int | None = None,
     ) -> Observed:
         """The same as `observe`, with the channel that it came from."""
         self.check_own(state)
+        due = self.phase(state, phase)
+        seen = self._observed(self._arrived(state, due), outputs, outcome, signal)
+        return seen if due is None else seen._replace(events=_phased(seen.events, due))
+
+    def _observed(
+        self,
+        state: StreamState,
+        outputs: Sequence[Label | None],
+        outcome: Outcome,
+        signal: int | None,
+    ) -> Observed:
+        """The same, once the phase of the value is known."""
         length = self._length(len(outputs))
         if outcome is not Outcome.RELEASED:
             self._check_signal(signal, due=False)
@@ -315,9 +251,9 @@ class Plan:
         self, state: StreamState, outputs: Sequence[Label | None], outcome: Outcome
     ) -> tuple[Events, StreamState]:
         """Moments at which nothing new left, if the plan has such moments here."""
-        due, following = self.skip(state, len(outputs))
+        due, following = self._skipped(state, len(outputs))
         if outcome is not Outcome.SKIPPED:
-            gone = self.prepare(state, len(outputs)) is None
+            gone = self._prepared(state, len(outputs)) is None
             fallback = self.on_exhausted if gone else self.on_unknown
             if fallback not in (Fallback.SUPPRESS, Fallback.REPEAT):
                 raise InvalidParameter("outcome", outcome.value, "be one that the plan allows here")
@@ -325,40 +261,6 @@ class Plan:
         if [(label, outcome) for label in outputs] != [(e.released, e.outcome) for e in due]:
             raise InvalidParameter("output", outcome.value, "be what the plan lets leave here")
         return due, following
-
-    def check_coins(self, randomness: Randomness) -> None:
-        """Refuse coins that can be guessed, unless this is a simulation."""
-        if randomness.simulated and self.purpose is not Purpose.SIMULATION:
-            raise InsecureRandomness("a release")
-
-    def check_own(self, state: StreamState) -> None:
-        """Refuse a state that another plan made."""
-        if state.plan != self.fingerprint:
-            rule = "come from this model, budget, loss, method and length of batch"
-            raise InvalidParameter("state", "that of another plan", rule)
-        ledger = state.ledger
-        if len(ledger.recent) != min(ledger.count, self.budget.memory):
-            # Charges that are missing from a window would be spent again.
-            rule = "have the last charges of its window one by one"
-            raise InvalidParameter("ledger", f"{len(ledger.recent)} charges", rule)
-        if (state.bounds is None) != (self.robust is None):
-            raise InvalidParameter("state", "other bounds", "say what may be believed, if many may")
-        joint, drift, first = state.belief.joint, state.belief.drift, self._first.joint
-        if joint.shape != first.shape or not 0 <= drift < math.inf:
-            raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
-        if not self.in_batches:
-            return  # the design of a single value checks its belief, and is found in microseconds
-        checks.probabilities("belief", joint.ravel())
-        if first.min() > 0 and joint.min() < checks.MIN_PROBABILITY:
-            rule = f"be at least {checks.MIN_PROBABILITY:g}: every value has a floor"
-            raise InvalidParameter("belief", "less", rule)
-
-    def _length(self, values: int) -> int:
-        if values == 1:
-            return values  # the commonest length fits every width
-        if checks.count("values", values) > self.width:
-            raise InvalidParameter("values", values, f"be at most a batch of {self.width}")
-        return values
 
     def _ready(self, state: StreamState, length: int, allowance: Allowance) -> _Ready | None:
         """The channel of the next step and its price; None when the budget is gone."""
@@ -503,6 +405,11 @@ class _Ready(NamedTuple):
     found: StepDesign
     charge: Charge
     covered: bool
+
+
+def _phased(events: Events, phase: int | None) -> Events:
+    """What happened, with the phase it happened in."""
+    return events if phase is None else tuple(replace(event, phase=phase) for event in events)
 
 
 def _drawn_from(masses: Floats, coins: Randomness) -> int:

@@ -27,6 +27,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.models.pair_chain import PairChain
 from sfumato.solver.design_methods import Method
 from sfumato.stream.hidden_chain import DENSE
+from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery import Recovery
 from sfumato.stream.recovery_loops import gather, moved_counts
@@ -286,7 +287,7 @@ def has_one_channel(plan: Plan) -> bool:
     same = plan.method is Method.RANDOMIZED_RESPONSE and isinstance(plan.budget, PerStep)
     # Kept for many chains, what leaves is mixed, or silent, by what left before.
     follows = plan.in_batches or plan.policy is not None or plan.robust is not None
-    return same and not follows
+    return same and not follows and not isinstance(plan, LearningPlan)
 
 
 def _variance(codes: Ints, kinds: int) -> Floats:

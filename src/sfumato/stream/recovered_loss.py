@@ -8,8 +8,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.loss import Loss
-from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.stream.evidence import of_likelihoods
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.recovery_loops import posteriors
@@ -20,10 +19,11 @@ Told = Sequence[tuple[int, Floats | None]]
 """For each batch of a stream its length, and how likely every batch of it made its output."""
 
 
-def smoothed(chain: MarkovChain | PairChain, batches: Told) -> Floats:
+def smoothed(chain: ValueChain, batches: Told) -> Floats:
     """The distribution of every value of a stream given all outputs, one row each.
 
     Examples:
+        >>> from sfumato.models.markov import MarkovChain
         >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
         >>> smoothed(chain, [(1, np.array([0.6, 0.4])), (1, None)]).round(3)
         array([[0.6 , 0.4 ],
@@ -52,7 +52,7 @@ class RecoveredLoss:
         self._truths.setdefault(stream, []).extend(truths)
 
     def mean(
-        self, chain: MarkovChain | PairChain, told: Mapping[str, Told], losses: RealisedLoss
+        self, chain: ValueChain, told: Mapping[str, Told], losses: RealisedLoss
     ) -> float | None:
         """Loss per value that is known; None if none is."""
         total, count = 0.0, 0

@@ -22,13 +22,13 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss, as_loss, hamming
 from sfumato.core.progress import Progress
+from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.library import PatternLibrary
-from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.stream.evidence import Evidence, evidence, split
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.plan import Plan
-from sfumato.stream.recovery_loops import draw_tracks, likeliest_tracks, posteriors
+from sfumato.stream.recovery_loops import draw_tracks, last_states, likeliest_tracks, posteriors
 from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.remap import Guesser
 
@@ -78,7 +78,7 @@ class Recovery:
 
     def __post_init__(self) -> None:
         model = self.plan.model
-        if not isinstance(model, MarkovChain | PairChain):
+        if not isinstance(model, ValueChain):
             raise InvalidParameter("model", type(model).__name__, "be a chain of values")
         object.__setattr__(self, "chain", HiddenChain.of(model, self.evidence.span))
 
@@ -113,6 +113,21 @@ class Recovery:
             told.told,
         )
         return next(self._blocks(alone, lag))[2]
+
+    def clusters(self) -> Floats:
+        """How probably each stream is of each cluster at its end: one row per released stream.
+
+        Raises:
+            InvalidParameter: If the model is no mixture of chains.
+        """
+        model = self.plan.model
+        if not isinstance(model, ClusteredChain):
+            rule = "be a mixture of chains, to have clusters"
+            raise InvalidParameter("model", type(model).__name__, rule)
+        told = self.evidence
+        found = np.empty((told.starts.size - 1, self.chain.contexts))
+        last_states(self.chain.arrays, told.arrays, told.starts, found)
+        return np.asarray(found.reshape(len(found), model.size, -1).sum(axis=1))
 
     def blocks(
         self, lag: int | None = None, progress: Progress | None = None

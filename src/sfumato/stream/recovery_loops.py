@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import log
-from sfumato.models.chain_loops import expect, spread
+from sfumato.models.chain_loops import expect, normalise, spread
 
 Shorts = NDArray[np.int32]
 ChainArrays = tuple[Floats, Floats, Floats, Shorts, Shorts, Floats, Floats, Ints]
@@ -81,17 +81,6 @@ def _backward(chain: ChainArrays, later: Floats, every: Floats, means: Floats) -
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _scale(weights: Floats) -> float:
-    """Make weights sum to 1; what they summed to."""
-    total = 0.0
-    for context in range(weights.size):
-        total += weights[context]
-    for context in range(weights.size):
-        weights[context] /= total
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _told_at(weights: Floats, told: Told, first: int, moment: int, span: int, shown: Ints) -> None:
     """Weigh contexts by the output whose last value is that of a moment, if there is one."""
     begins, reaches, _, likelihoods = told
@@ -110,11 +99,11 @@ def _filtered(
     kept[0] = chain[0]
     for moment in range(min(span, length)):
         _told_at(kept[0], told, first, moment, span, shown)
-    evidence = log(_scale(kept[0]))
+    evidence = log(normalise(kept[0], kept[0]))
     for step in range(1, length - span + 1):
         _forward(chain, kept[step - 1], kept[step])
         _told_at(kept[step], told, first, step + span - 1, span, shown)
-        evidence += log(_scale(kept[step]))
+        evidence += log(normalise(kept[step], kept[step]))
     return evidence
 
 
@@ -135,6 +124,21 @@ def log_probabilities(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def last_states(chain: ChainArrays, told: Told, starts: Ints, found: Floats) -> None:
+    """The distribution of the last state of each stream given all outputs, for contexts of one."""
+    longest = 1
+    for stream in range(starts.size - 1):
+        longest = max(longest, starts[stream + 1] - starts[stream])
+    kept = np.empty((longest, chain[0].size))
+    for stream in range(starts.size - 1):
+        first, length = starts[stream], starts[stream + 1] - starts[stream]
+        found[stream] = chain[0]
+        if length > 0:
+            _filtered(chain, told, first, length, 1, kept)
+            found[stream] = kept[length - 1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _spread_out(
     weights: Floats, later: Floats, axis: int, span: int, shown: Ints, posterior: Floats
 ) -> None:
@@ -146,7 +150,7 @@ def _spread_out(
     for context in range(weights.size):
         state = (context // stride) % states
         posterior[shown[state]] += weights[context] * later[context]
-    _scale(posterior)
+    normalise(posterior, posterior)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -204,7 +208,7 @@ def posteriors(
                     _told_at(later, told, first, step + span - 1, span, shown)
                     _backward(chain, later, every, means)
                     later[:] = means
-                    _scale(later)
+                    normalise(later, later)
                     step -= 1
                 weights = begun if early else kept[step]
                 _spread_out(weights, later, moment - step, span, shown, found[first + moment])
@@ -272,7 +276,7 @@ def likeliest_tracks(chain: ChainArrays, told: Told, starts: Ints, span: int, tr
                             before[step, head + state] = context
             score[:] = best
             _told_at(score, told, first, step + span - 1, span, shown)
-            _scale(score)
+            normalise(score, score)
         context = int(np.argmax(score))
         for step in range(max(0, length - span), 0, -1):
             tracks[first + step + span - 1] = shown[context % states]
@@ -384,7 +388,7 @@ def moved_counts(
                     flows += pairs
                 _backward(chain, later, every, means)
                 later[:] = means
-                _scale(later)
+                normalise(later, later)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

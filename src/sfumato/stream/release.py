@@ -27,6 +27,7 @@ from sfumato.core.randomness import Randomness, secure
 from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
@@ -55,7 +56,7 @@ _ENUMS = {"method": Method, "on_exhausted": Fallback, "on_unknown": Fallback, "p
 
 
 def _plan(
-    model: Model | PatternLibrary,
+    model: Model | PatternLibrary | PeriodicChain,
     budget: Budget | SIP,
     loss: Loss | BatchLoss,
     width: int,
@@ -104,7 +105,8 @@ class InstantRelease(_Release):
     """Release a stream value by value.
 
     Args:
-        model: What the adversary is assumed to know; full support.
+        model: What the adversary is assumed to know; full support. Under a `PeriodicChain` every
+            value comes with its phase, unless it has it in turn.
         budget: What may leak: a `SIP` amount for every step, or a `Horizon`, `Window` or
             `Geometric` total.
         loss: What it costs to release one symbol when another is true.
@@ -127,7 +129,7 @@ class InstantRelease(_Release):
 
     def __init__(
         self,
-        model: Model,
+        model: Model | PeriodicChain,
         *,
         budget: Budget | SIP,
         loss: Loss | ArrayLike,
@@ -147,36 +149,37 @@ class InstantRelease(_Release):
             plan.check_coins(self._randomness)
             self._compiled = SingleStream(plan, self._state)
 
-    def __call__(self, value: object) -> Label | None:
+    def __call__(self, value: object, phase: int | None = None) -> Label | None:
         """Release one value; None when it was suppressed."""
         with self._lock:
-            if self._compiled is not None:
+            if self._compiled is not None and phase is None:
                 # No event is made here: its guarantees would take longer than the release.
                 place = self._quick(self._compiled, value)
                 if place >= 0:
                     return self.plan.model.alphabet.labels[place]
-            return self._slow(value).released
+            return self._slow(value, phase).released
 
-    def step(self, value: object) -> Event:
+    def step(self, value: object, phase: int | None = None) -> Event:
         """Release one value and say what it cost."""
         with self._lock:
-            if self._compiled is not None:
+            if self._compiled is not None and phase is None:
                 place = self._quick(self._compiled, value)
                 if place >= 0:
                     return self._compiled.event(place)
-            return self._slow(value)
+            return self._slow(value, phase)
 
     def _quick(self, compiled: SingleStream, value: object) -> int:
         place = self.plan.model.alphabet.place(value)
         return place if place < 0 else compiled.release(place, self._randomness)
 
-    def _slow(self, value: object) -> Event:
-        return self._moved(*self.plan.step(self._now(), [value], self._randomness))
+    def _slow(self, value: object, phase: int | None) -> Event:
+        stepped = self.plan.step(self._now(), [value], self._randomness, phase=phase)
+        return self._moved(*stepped)
 
-    def skip(self) -> Event:
+    def skip(self, phase: int | None = None) -> Event:
         """Let a moment pass without a release."""
         with self._lock:
-            return self._moved(*self.plan.skip(self._now()))
+            return self._moved(*self.plan.skip(self._now(), phase=phase))
 
     def _moved(self, events: tuple[Event, ...], state: StreamState) -> Event:
         if self._compiled is not None:

@@ -17,6 +17,7 @@ from sfumato.core.guarantees import SIP
 from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.store.kept import Kept
@@ -41,6 +42,8 @@ def blind_because(model: StreamModel, ldp: float | None) -> str | None:
     if ldp is not None:
         # Columns that keep both bounds are priced one by one: .3 s a step with six symbols.
         return "with a cap whatever the model it takes long to solve a step that looks ahead"
+    if isinstance(chain, PeriodicChain):
+        return "the model changes with time"
     if not isinstance(chain, MarkovChain) or chain.order != 1:
         return "the model is no chain of order 1"
     if chain.size > SIGHTED_SYMBOLS:
@@ -78,7 +81,7 @@ def seeks_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
         return False
     if spec.robust is not None:  # the search follows one belief
         return False
-    if isinstance(model.chain, PatternLibrary):
+    if isinstance(model.chain, PatternLibrary | PeriodicChain):
         return False
     values = spec.horizon or spec.window or 1
     return len(model.alphabet) <= SEARCHED_SYMBOLS and values <= SEARCHED_VALUES

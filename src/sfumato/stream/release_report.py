@@ -20,6 +20,12 @@ class ReleaseReport:
         missing: Values that were missing: their rows were left out, their moments passed, or they
             were released as a symbol of their own.
         clipped: Values beyond the range of the model, released as if they stood at its edge.
+        largest_estimate: For a release for many chains: the largest sum, over values of one stream
+            that were answered anew, of what they leaked under the estimate; `largest_sip` is then
+            that under the worst chain of the set.
+        confidence: Probability that the true chain is in the set; 1 where that is assumed.
+        expected_loss: What a value was expected to cost, under the estimate.
+        silent_loss: What the best constant would have cost, under the estimate.
     """
 
     rows: int
@@ -31,3 +37,7 @@ class ReleaseReport:
     waiting: int = 0
     missing: int = 0
     clipped: int = 0
+    largest_estimate: float | None = None
+    confidence: float | None = None
+    expected_loss: float | None = None
+    silent_loss: float | None = None

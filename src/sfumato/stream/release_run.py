@@ -14,6 +14,7 @@ from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.attestation import program
+from sfumato.store.chain import answer_of
 from sfumato.store.keys import ledger_commitment
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Again, Identity
@@ -24,12 +25,17 @@ from sfumato.stream.column_run import Answered, ColumnRun, OneByOne
 from sfumato.stream.earlier_rows import EarlierRows
 from sfumato.stream.horizon_check import check_horizon
 from sfumato.stream.input_rows import Reading, RowChecks, RowReader
+from sfumato.stream.learning_plan import LearningPlan, signal_column
+from sfumato.stream.learning_run import LearningRowRun, recall
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_report import ReleaseReport
 from sfumato.stream.release_spec import JOB, beside
+from sfumato.stream.robust_run import RobustRowRun
 from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
+from sfumato.stream.version_files import check_versions, versions_beside, versions_bytes
+from sfumato.stream.version_history import VersionHistory
 from sfumato.tables.arrow_memory import returned_memory
 from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
@@ -118,6 +124,8 @@ def release_table(
         check_horizon(source, model.stream, plan)
     columns = output_columns(model, reading, plan)
     with returned_memory(), _store(source, plan, spec) as store, Interruptible() as stop:
+        if isinstance(plan, LearningPlan):
+            _recall(plan, store, ledger)
         if remark and isinstance(store, SqliteStore) and store.headless:
             remark(
                 f"{ledger}.head was not there: whether this is an older copy of the ledger, and "
@@ -127,6 +135,8 @@ def release_table(
         papers: dict[str, Document] = {}
         if document is not None:
             papers[str(beside(output.path))] = partial(_sealed, document, run, stop, spec)
+        if isinstance(plan, LearningPlan):
+            papers[str(versions_beside(output.path))] = partial(_learnt, plan.history)
         with Output(output, columns, papers) as sink:
             if ledger is None:  # now that nobody else can write it
                 _check_first(output, coins)
@@ -175,9 +185,15 @@ def _begun(
     reading, path, kind = spec.reading, source.path, state_kind(plan)
     begun = store.begin(spec.source_name or Path(path).name, reading.identity, spec.again)
     reader = RowReader(path, model, reading, begun)
+    if isinstance(plan, LearningPlan):
+        ledgered = LedgeredRun(store, begun, kind)
+        checks = RowChecks(path, ledgered, reading, remark)
+        file = None if spec.ledger is None else versions_beside(spec.ledger)
+        return LearningRowRun(reader, checks, plan, ledgered, coins, file, remark)
     if not _by_columns(source, plan, spec):
         ledgered = LedgeredRun(store, begun, kind)
-        return RowRun(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
+        run = RowRun if plan.robust is None else RobustRowRun
+        return run(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
     streams = RunStreams(plan, coins)
     ledgered = LedgeredRun(store, begun, kind, streams)
     if store.front.head.entries:
@@ -212,6 +228,21 @@ def _answers(
         yield run.records(chunks, stop, wait)
 
 
+def _recall(
+    plan: LearningPlan, store: SqliteStore | UnkeptStore, ledger: str | Path | None
+) -> None:
+    """Learn again what the answers of a ledger taught, and hold it against the versions kept."""
+    assert isinstance(store, SqliteStore)  # a learning plan has no policy
+    recall(plan.history, map(answer_of, store.rows()))
+    if ledger is not None:
+        check_versions(plan.history, versions_beside(ledger))
+
+
+def _learnt(history: VersionHistory, _: str) -> bytes:
+    """The versions that a release made, to lie beside its output."""
+    return versions_bytes(history)
+
+
 def _sealed(
     document: bytes, run: RowRun | ColumnRun, stop: Interruptible, spec: RunSpec, digest: str
 ) -> bytes:
@@ -241,7 +272,8 @@ def output_columns(model: StreamModel, reading: Reading, plan: Plan) -> Columns:
     """Columns of a released table, and what they hold."""
     columns: dict[str, type] = {} if reading.event is None else {"event": str}
     batch: dict[str, type] = {"batch": int} if plan.in_batches else {}
-    signal: dict[str, type] = {"signal": int} if plan.sight is not None else {}
+    named = signal_column(plan)
+    signal: dict[str, type] = {} if named is None else {named: int}
     taken = {*columns, *batch, *signal, *_RESERVED}
     for what, name in (("stream", model.stream), *(("kept", name) for name in reading.keep)):
         if name in taken:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 import sfumato.stream.partition.batch_loss as batch_losses
 from sfumato.core import checks
@@ -19,11 +20,13 @@ from sfumato.core.purpose import Fallback, Purpose
 from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
 from sfumato.store.protocol import Job
+from sfumato.stream.learning_rules import CONFIDENCE, FIRST, READY, SCOUTS, LearningRules
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.plan import Plan
@@ -34,9 +37,57 @@ from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
 JOB = Job(
     "release",
     "model, budget, loss, method or length of batch, another --every, --first, --cap, --policy, "
-    "--robust, --when-exhausted or --when-unknown",
+    "--robust, --learn (or when it learns), --when-exhausted or --when-unknown",
 )
-_IF_GIVEN = ("every", "first", "cap", "thrift", "robust", "event", "sealed")
+_BOUNDS = ("low", "high", "first_low", "first_high")
+_IF_GIVEN = ("every", "first", "cap", "thrift", "robust", "learn", "event", "time", "sealed")
+
+
+class ChainBounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The bounds of a set of chains around the model: what `learn --plausible` wrote.
+
+    Attributes:
+        low: Least probability of each transition.
+        high: Greatest probability of it.
+        first_low: Least probability of each value to begin with.
+        first_high: Greatest probability of it.
+        confidence: Probability that the true chain is one of them.
+    """
+
+    low: list[list[float]]
+    high: list[list[float]]
+    first_low: list[float]
+    first_high: list[float]
+    confidence: float
+
+    @classmethod
+    def of(cls, chains: PlausibleChains) -> ChainBounds:
+        """Those of a set."""
+        bounds = {name: getattr(chains, name).tolist() for name in _BOUNDS}
+        return cls(**bounds, confidence=chains.confidence)
+
+    def around(self, chain: MarkovChain) -> PlausibleChains:
+        """The set, around the chain that it was put around."""
+        low, high, first_low, first_high = (
+            np.array(getattr(self, name), dtype=np.float64) for name in _BOUNDS
+        )
+        return PlausibleChains(chain, low, high, first_low, first_high, self.confidence)
+
+
+class LearningSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a release that starts from nothing learns; see `LearningRules`.
+
+    Attributes:
+        first: Values of all streams before the first version; each later one at twice as many.
+        scouts: One stream in so many stays context-free for ever; 0 for none.
+        confidence: Probability that the true chain is in the sets of all versions.
+        ready: Streams move once they save this part of what knowing the chain would.
+    """
+
+    first: int = FIRST
+    scouts: int = SCOUTS
+    confidence: float = CONFIDENCE
+    ready: float = READY
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,8 +109,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             that of the stream.
         thrift: What a nat of leakage costs a far-sighted stream, in units of the loss: it then
             spends less than it may.
-        robust: How far each probability of the chain may be off: the budget is then kept for every
-            chain within so much; None for the chain alone.
+        robust: How far each probability of the chain may be off, or between which bounds each lies:
+            the budget is then kept for every such chain; None for the chain alone.
         when_exhausted: What leaves when the budget is gone.
         when_unknown: What leaves for a value outside the alphabet.
         missing: What became of a missing value.
@@ -69,7 +120,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         purpose: A release, or a simulation.
         policy: Fingerprint of the compiled policy that was used, if one was.
         model: Fingerprint of the chain it was used with.
+        learn: When it learns, if it starts from nothing; None for a release with a model.
         event: The input column that event ids came from; the output then has a column `event`.
+        time: The column of times that phases came from, under a model that changes with time; it is
+            among those that were kept.
         sealed: How the file beside the rules was when it was written.
 
     Examples:
@@ -100,8 +154,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     first: float | None = None
     cap: float | None = None
     thrift: float | None = None
-    robust: float | None = None
+    robust: float | ChainBounds | None = None
+    learn: LearningSpec | None = None
     event: str | None = None
+    time: str | None = None
     sealed: Seal | None = None
 
     def schedule(self) -> Budget:
@@ -159,10 +215,16 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self._planned(model, policy, width)
 
     def _planned(self, model: StreamModel, policy: Policy | None, width: int | None) -> Plan:
+        if self.learn is not None:
+            rule = (
+                "be those of a release with one model; `audit` reads those that learn (to recover, "
+                "learn or test more: release with --method randomized-response, then `learn`)"
+            )
+            raise InvalidParameter("rules", "those of a release that learns", rule)
         self._check_made_with(model, policy)
-        chain: Model | PatternLibrary = model.chain
+        chain: Model | PatternLibrary | PeriodicChain = model.chain
         if width is None:
-            chain = model.value_by_value
+            chain = model.live_chain
         elif not isinstance(chain, PatternLibrary):
             chain = model.single_values
         named = named_loss if width is None else named_batch_loss
@@ -180,6 +242,47 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             robust=self._chains(model, width),
         )
 
+    def learning(self, model: StreamModel) -> LearningRules:
+        """The rules of a release that starts from nothing.
+
+        Raises:
+            InvalidParameter: If the model is not one that knows nothing, or anything was asked for
+                that a learning release cannot do.
+        """
+        if self.learn is None:
+            raise InvalidParameter("--learn", None, "be given")
+        self.check_model(model)
+        budget = self.schedule()
+        if not isinstance(budget, PerStep):
+            raise InvalidParameter("--learn", "a total", "come with --epsilon, a cap on each value")
+        asked = {
+            "--batch": self.batch,
+            "--thrift": self.thrift,
+            "--policy": self.policy,
+            "--robust": self.robust,
+        }
+        for name, value in asked.items():
+            if value is not None:
+                raise InvalidParameter(name, "given", "not come with --learn")
+        unknown = {self.when_unknown, self.when_exhausted}
+        if unknown != {"refuse"} or self.missing not in ("refuse", "symbol"):
+            rule = "refuse what it cannot release: bets need all outputs of a stream"
+            raise InvalidParameter("--learn", "another fallback", rule)
+        rules = LearningRules(
+            model.alphabet,
+            budget,
+            named_loss(self.loss_for(model), model.alphabet),
+            self.learn.first,
+            self.learn.scouts,
+            self.learn.confidence,
+            self.learn.ready,
+            choice("purpose", Purpose, self.purpose),
+        )
+        if rules.start.model.fingerprint != model.chain.fingerprint:
+            rule = "be one that knows nothing, of `fit --uniform`: what is true is learnt"
+            raise InvalidParameter("model", "another", rule)
+        return rules
+
     def _chains(self, model: StreamModel, width: int | None) -> PlausibleChains | None:
         """All chains that the budget is kept for; None for the model alone."""
         if self.robust is None:
@@ -187,11 +290,29 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         chain = model.chain
         if width is not None or not isinstance(chain, MarkovChain) or chain.order != 1:
             rule = "come with a chain of order 1, whose values leave one by one"
-            raise InvalidParameter("--robust", self.robust, rule)
+            raise InvalidParameter("--robust", self.robust_words, rule)
         if self.chosen_method() is Method.FAR_SIGHTED or self.policy is not None:
             rule = "come with --method step-wise, or another of single steps, and no policy"
-            raise InvalidParameter("--robust", self.robust, rule)
+            raise InvalidParameter("--robust", self.robust_words, rule)
+        if isinstance(self.robust, ChainBounds):
+            return self.robust.around(chain)
         return PlausibleChains.from_radius(chain, checks.finite("--robust", self.robust))
+
+    @property
+    def robust_words(self) -> str:
+        """Which chains the budget is kept for, beside the model; "" for the model alone.
+
+        Examples:
+            >>> ReleaseSpec(epsilon=0.5, robust=0.02).robust_words
+            'every chain within 0.02'
+        """
+        match self.robust:
+            case None:
+                return ""
+            case ChainBounds():
+                return f"every chain of a set of confidence {self.robust.confidence:g}"
+            case radius:
+                return f"every chain within {radius:g}"
 
     def _sight(self, model: StreamModel) -> ValueFunction | None:
         """The value function of a far-sighted plan without a policy; None for other plans."""
@@ -346,7 +467,11 @@ def parse_spec(document: bytes, source: str | Path) -> ReleaseSpec:
 def _is_as_written(document: bytes, seal: Seal) -> bool:
     """Whether there is nothing but the rules in it: one spelling, no key twice, no other text."""
     rules = msgspec.json.decode(document)
-    kinds = ((rules, ReleaseSpec), (rules["sealed"], Seal))
+    kinds = [(rules, ReleaseSpec), (rules["sealed"], Seal)]
+    if isinstance(rules.get("robust"), dict):
+        kinds.append((rules["robust"], ChainBounds))
+    if isinstance(rules.get("learn"), dict):
+        kinds.append((rules["learn"], LearningSpec))
     ordered = all(
         list(told) == [name for name in kind.__struct_fields__ if name in told]
         for told, kind in kinds

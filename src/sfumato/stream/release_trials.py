@@ -18,7 +18,7 @@ from sfumato.core.progress import Progress
 from sfumato.core.randomness import seeded
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
+from sfumato.models.value_chains import ValueChain
 from sfumato.solver.design_methods import STEP_WISE_OPTIMUM, Method
 from sfumato.solver.design_result import Design
 from sfumato.solver.policy import Policy
@@ -287,7 +287,7 @@ class Trials:
         model = self._model
         if len(likelihoods) * len(self._loss) > _KEPT_CELLS:
             return math.nan
-        assert isinstance(model, MarkovChain | PairChain)
+        assert isinstance(model, ValueChain)
         found = smoothed(model, [(1, likelihood) for likelihood in likelihoods])
         best = self._guesser.best(found.T, found.argmax(axis=1)).tolist()
         return math.fsum(

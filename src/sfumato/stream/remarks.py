@@ -51,6 +51,19 @@ def large_total(sip: float) -> str | None:
     )
 
 
+def phases_assumed(column: str) -> tuple[str, ...]:
+    """What a release under a model that changes with time takes for granted of its times.
+
+    Examples:
+        >>> phases_assumed("when")[0][:28]
+        "whether times (column 'when'"
+    """
+    return (
+        f"whether times (column {column!r}) depend on the values: they are taken for public, and "
+        "what they tell beyond the model is in no certificate",
+    )
+
+
 def nothing_told(ldp: float) -> str | None:
     """What to say of a release of which nothing can be learnt; None if something can.
 

@@ -28,6 +28,7 @@ from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
 from sfumato.store.protocol import Answer, LedgerMismatch
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.input_rows import Row, RowChecks, RowReader
+from sfumato.stream.learning_plan import signal_column
 from sfumato.stream.number_names import spelled_twice
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_report import ReleaseReport
@@ -42,10 +43,15 @@ _FEW = 8
 _FLUSHED = 64
 """Batches that are flushed together, so that a request to stop is heard between them."""
 _REFUSALS = (UnknownSymbol, BudgetExceeded, SolverFailed)
+_REMEDY = (
+    " of the model; nothing leaves for it. To go on: --when-unknown suppress, repeat or substitute "
+    "(another symbol in its place; none of these with --learn); or fit the model to a history that "
+    "has the value"
+)
 
-_Leaving: TypeAlias = dict[str, list[Answer]]
+Leaving: TypeAlias = dict[str, list[Answer]]
 """The answers that leave when a row has come, by the event id of that row."""
-_Beside: TypeAlias = tuple[Answer, tuple[str | None, ...]]
+Beside: TypeAlias = tuple[Answer, tuple[str | None, ...]]
 """An answer, and the cells that leave beside it."""
 
 
@@ -76,6 +82,7 @@ class RowRun:
     ) -> None:
         self._reader, self._checks = reader, checks
         self._plan, self._ledger, self._randomness = plan, ledger, randomness
+        self._signalled = signal_column(plan) is not None
         # True values of incomplete batches are here alone: never in the ledger.
         self._batches: dict[str, _Batch] = {}
         self._waiting: dict[str, Row] = {}
@@ -145,11 +152,10 @@ class RowRun:
         """Old answers that were found elsewhere, and what leaves beside each, as rows."""
         return self._written(list(zip(answers, beside, strict=True)))
 
-    def _written(self, answers: Sequence[_Beside]) -> list[Record]:
+    def _written(self, answers: Sequence[Beside]) -> list[Record]:
         """Answers as rows of the output: public things only."""
         self.rows += len(answers)
         alphabet, in_batches = self._plan.model.alphabet, self._plan.in_batches
-        signalled = self._plan.sight is not None
         gridded = isinstance(self._reader.model.encoding, Grid)
         centres = alphabet.coordinates if gridded else None
         records: list[Record] = []
@@ -157,7 +163,7 @@ class RowRun:
             record: list[Label | float | None] = [answer.id] if self._reader.shows_ids else []
             record += [answer.stream, *beside, answer.sequence]
             record += [answer.batch, answer.released] if in_batches else [answer.released]
-            record += [answer.signal] if signalled else []
+            record += [answer.signal] if self._signalled else []
             if centres is not None and answer.released is not None:
                 record += centres[alphabet.index(answer.released)].tolist()
             elif centres is not None:
@@ -182,12 +188,12 @@ class RowRun:
         if problem is not None:
             raise problem
 
-    def _answered(self, read: list[Row]) -> tuple[list[_Beside], BadTable | None]:
+    def _answered(self, read: list[Row]) -> tuple[list[Beside], BadTable | None]:
         """Answer rows from the ledger, or by new draws that are committed, up to a bad one."""
         problem: BadTable | None = None
         earlier = self._ledger.earlier([row.id for row in read])
         fresh: dict[str, Row] = {}
-        released: _Leaving = {}
+        released: Leaving = {}
         try:
             for row in read:
                 self._sort(row, earlier, fresh)
@@ -199,7 +205,7 @@ class RowRun:
                 self._release(fresh, released, group)
         except BadTable as refusal:
             problem = refusal
-        answers: list[_Beside] = []
+        answers: list[Beside] = []
         for row in read:
             if problem is not None and problem.row is not None and row.place >= problem.row:
                 break
@@ -224,7 +230,7 @@ class RowRun:
         if row.beside:
             self._beside[row.id] = row.beside
 
-    def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
+    def _release(self, rows: dict[str, Row], released: Leaving, group: Group[StreamState]) -> None:
         """Draw answers for rows; values of one stream in their order."""
         # A fleet answers in another order than rows came: after a bad one, some would have been.
         together = self._plan.policy is not None and not self._plan.in_batches
@@ -245,24 +251,25 @@ class RowRun:
             if len(batch.rows) == self._plan.width:
                 self._complete(row.stream, released, group)
 
-    def _pass(self, row: Row, released: _Leaving, group: Group[StreamState]) -> None:
+    def _pass(self, row: Row, released: Leaving, group: Group[StreamState]) -> None:
         """Let a moment pass; what waited before it leaves first, as a shorter batch."""
         before: list[Answer] = []
         if row.stream in self._batches:
             last = self._batches[row.stream].rows[-1].id
             self._complete(row.stream, released, group)
             before = released.pop(last)
-        events, state = self._plan.skip(group.state(row.stream))
+        events, state = self._plan.skip(group.state(row.stream), phase=row.phase)
         passed = self._answers([row], events)
         group.add(passed, row.stream, state)
         released[row.id] = [*before, *passed]
 
-    def _complete(self, stream: str, released: _Leaving, group: Group[StreamState]) -> None:
+    def _complete(self, stream: str, released: Leaving, group: Group[StreamState]) -> None:
         """Release the batch of a stream; on an error it goes on waiting."""
         rows = self._batches[stream].rows
         values = [row.symbol for row in rows]
         try:
-            events, state = self._plan.step(group.state(stream), values, self._randomness)
+            now = group.state(stream)
+            events, state = self._plan.step(now, values, self._randomness, phase=rows[-1].phase)
         except _REFUSALS as problem:
             raise self._refused(rows[-1], problem, group) from problem
         del self._batches[stream]
@@ -271,19 +278,19 @@ class RowRun:
         released[rows[-1].id] = self._answers(rows, events)
         group.add(released[rows[-1].id], stream, state)
 
-    def _flushed(self, waited: float) -> list[_Beside]:
+    def _flushed(self, waited: float) -> list[Beside]:
         """Release some batches that began so many seconds ago, shorter than they should be."""
         now = time.monotonic()
         # Those that began first stand first.
         oldest = islice(self._batches.items(), _FLUSHED)
         due = [name for name, _ in takewhile(lambda one: now - one[1].began >= waited, oldest)]
-        released: _Leaving = {}
+        released: Leaving = {}
         with self._ledger.group() as group:
             for stream in due:
                 self._complete(stream, released, group)
         return [one for answers in released.values() for one in self._with_cells(answers)]
 
-    def _with_cells(self, answers: Iterable[Answer]) -> list[_Beside]:
+    def _with_cells(self, answers: Iterable[Answer]) -> list[Beside]:
         """New answers with what leaves beside them."""
         return [(answer, self._beside.pop(answer.id, ())) for answer in answers]
 
@@ -293,7 +300,7 @@ class RowRun:
         return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
 
     def _release_together(
-        self, rows: list[Row], released: _Leaving, group: Group[StreamState]
+        self, rows: list[Row], released: Leaving, group: Group[StreamState]
     ) -> None:
         """The same by a fleet: one value of many streams at a time."""
         streams = list(dict.fromkeys(row.stream for row in rows))
@@ -346,6 +353,8 @@ class RowRun:
             count = self._ledger.answered + len(group.answers)
             rule += f". {self._ledger.committed(count)}. To go on without values: --when-exhausted"
             rule += " suppress or repeat"
+        if isinstance(problem, UnknownSymbol):
+            rule += _REMEDY
         return BadTable(self._reader.path, row.place, rule)
 
     def _answers(self, rows: Iterable[Row], events: Iterable[Event]) -> list[Answer]:

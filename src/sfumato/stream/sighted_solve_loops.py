@@ -33,8 +33,8 @@ from sfumato.solver.simplex_loops import (
     shape_ratios,
 )
 from sfumato.solver.solving_tables import HEADER, PACKED
-from sfumato.stream.kept_channel_loops import Shorts, least_repair
-from sfumato.stream.mixture_loops import log_up, mixed_within
+from sfumato.stream.kept_channel_loops import Shorts
+from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns, write_weights
 from sfumato.stream.stepping import MISSED, PREPARED, is_mass, margin_of, marginal
 
 Channel = tuple[Floats, Floats, Ints, Ints, Floats, Floats, Ints, Ints]
@@ -211,44 +211,28 @@ def solve_sighted(
     if width == 0:
         return MISSED, 0, 0.0, 0.0
     _, rows, weights, chosen, extremes, out, own, blends = program[4]
-    words[0], words[1] = width, size
     for y in range(width):
         words[HEADER + y] = outputs[candidates[chosen[y]]]
     _rounded(rows, size, width, weights)
     used, sip, ldp = WHOLE, 0.0, 0.0
-    spread, constant = 1.0, True
-    for y in range(width):
-        highest = lowest = weights[0, y]
-        out[y] = 0.0
-        for x in range(size):
-            out[y] += belief[x] * np.float64(weights[x, y])
-            highest, lowest = max(highest, weights[x, y]), min(lowest, weights[x, y])
-        extremes[y, 0], extremes[y, 1] = highest, lowest
-        spread = max(spread, extremes[y, 0] / extremes[y, 1])
-        constant = constant and highest == lowest
-        blends[0, y] = lowest
+    spread, constant = weigh_columns(weights, size, width, belief, extremes, out, blends)
     if not constant:
-        own[0, 4] = width
-        mixed = least_repair(own, extremes, 0, out, total, within, apart)
-        used, sip, ldp = mixed_within(
+        used, sip, ldp = certify_solved(
             own,
+            width,
+            spread,
             extremes,
-            0,
             out,
             total,
-            mixed,
-            log_up(spread, 4 * UNIT),
+            within,
+            apart,
             sip_allowed,
             ldp_allowed,
             error,
-            blends,
-            0,
             size,
+            blends,
         )
-    for x in range(size):
-        for y in range(width):
-            weight = (WHOLE - used) * weights[x, y] + used * blends[0, y]
-            words[HEADER + nodes[0, 4] * (x + 1) + y] = weight
+    write_weights(nodes, weights, size, width, used, blends, words)
     first = HEADER + nodes[0, 4] * (size + 1)
     for x in range(0, size, PACKED):
         packed = np.int64(0)

@@ -6,27 +6,39 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Model
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
 from sfumato.models.library import PatternLibrary
+from sfumato.models.periodic import PeriodicChain
 
 _SETTLED = 1e-15
 """Once a belief moves by less than this in a moment, guesses and costs stay what they are."""
 
 
 class Silence:
-    """The best guess of each moment, and what it costs on average; under a library, of any."""
+    """The best guess of each moment, and what it costs on average.
 
-    def __init__(self, model: Model | PatternLibrary, loss: Loss) -> None:
+    Under a library it is one for all moments, under a chain that changes with time that of a phase.
+    """
+
+    def __init__(self, model: Model | PatternLibrary | PeriodicChain, loss: Loss) -> None:
         self._loss = loss
         self._moments: list[tuple[int, float]] = []
-        self._chain = None if isinstance(model, PatternLibrary) else model
+        self._phases: list[tuple[int, float]] = []
+        self._chain: Model | None = None
         if isinstance(model, PatternLibrary):
             self._add(_values(model))
+        elif isinstance(model, PeriodicChain):
+            self._phases = [loss.best_constant(start) for start in model.initial]
         else:
-            self._belief = model.first()
+            self._chain, self._belief = model, model.first()
 
-    def at(self, moment: int) -> tuple[int, float]:
+    def at(self, moment: int, phase: int | None = None) -> tuple[int, float]:
         """Place of the symbol, and its expected loss."""
+        if self._phases:
+            if phase is None:
+                raise InvalidParameter("phase", None, "be given: the model changes with time")
+            return self._phases[phase]
         while self._chain is not None and len(self._moments) <= moment:
             before, self._belief = self._belief, self._chain.following(self._belief)
             self._add(before.marginal)

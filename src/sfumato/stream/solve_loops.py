@@ -16,8 +16,7 @@ from sfumato.core.portable_loops import exp
 from sfumato.solver.coarse_loops import coarse_channel
 from sfumato.solver.policy import LANES, PART_BITS, WHOLE
 from sfumato.solver.solving_tables import HEADER, NEAR, PACKED
-from sfumato.stream.kept_channel_loops import least_repair
-from sfumato.stream.mixture_loops import log_up, mixed_within
+from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns, write_weights
 from sfumato.stream.stepping import MISSED, PREPARED, is_mass, marginal
 
 _PART = 2**PART_BITS
@@ -86,44 +85,30 @@ def _solve_channel(
     _rounded(rows[:count, :width], weights)
     used, sip, ldp = WHOLE, 0.0, 0.0
     room = width + (-width) % LANES
-    blends = np.zeros((1, room), np.int64)
+    blends, out, extremes = np.zeros((1, room), np.int64), np.zeros(room), np.ones((room, 2))
+    mass = np.zeros(count)
+    for x in range(size):
+        mass[row_of[x]] += belief[x]
+    spread, _ = weigh_columns(weights, count, width, mass, extremes, out, blends)
     if count > 1:
-        own, out, extremes = np.zeros((1, 5), np.int64), np.zeros(room), np.ones((room, 2))
-        own[0, 4] = width
-        mass, spread = np.zeros(count), 1.0
-        for x in range(size):
-            mass[row_of[x]] += belief[x]
-        for y in range(width):
-            highest = lowest = weights[0, y]
-            for row in range(count):
-                out[y] += mass[row] * np.float64(weights[row, y])
-                highest, lowest = max(highest, weights[row, y]), min(lowest, weights[row, y])
-            extremes[y, 0], extremes[y, 1] = highest, lowest
-            spread = max(spread, extremes[y, 0] / extremes[y, 1])
-        mixed = least_repair(own, extremes, 0, out, total, within, apart)
-        used, sip, ldp = mixed_within(
-            own,
+        used, sip, ldp = certify_solved(
+            np.zeros((1, 5), np.int64),
+            width,
+            spread,
             extremes,
-            0,
             out,
             total,
-            mixed,
-            log_up(spread, 4 * UNIT),
+            within,
+            apart,
             sip_allowed,
             ldp_allowed,
             error,
-            blends,
-            0,
             size,
+            blends,
         )
-    words[0], words[1] = width, count
+    write_weights(nodes, weights, count, width, used, blends, words)
     for y in range(width):
         words[HEADER + y] = outputs[y]
-        for row in range(count):
-            weight = (WHOLE - used) * weights[row, y] + used * blends[0, y]
-            if count == 1:
-                weight = WHOLE * weights[row, y]
-            words[HEADER + nodes[0, 4] * (row + 1) + y] = weight
     first = HEADER + nodes[0, 4] * (most + 1)
     for x in range(0, size, PACKED):
         packed = np.int64(0)

@@ -17,9 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.arrays import Ints
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
+from sfumato.core.numerics import UNIT
+from sfumato.solver.policy import WHOLE
 from sfumato.solver.solving_tables import HEADER, PACKED
+from sfumato.stream.kept_channel_loops import least_repair
+from sfumato.stream.mixture_loops import log_up, mixed_within
 
 
 @njit(**IN_PLACE, forceinline=True)
@@ -67,3 +71,97 @@ def column_of_signal(words: Ints, symbol: int, signal: int) -> int:
     """The column that a signal names; -1 if there is none, or it releases another symbol."""
     fits = 0 <= signal < words[0] and words[HEADER + signal] == symbol
     return signal if fits else -1
+
+
+@njit(**IN_PLACE, forceinline=True)
+def weigh_columns(
+    weights: Ints,
+    rows: int,
+    width: int,
+    mass: Floats,
+    extremes: Floats,
+    out: Floats,
+    blends: Ints,
+) -> tuple[float, bool]:
+    """Find the extremes and the output marginal of a channel in integers.
+
+    Args:
+        weights: Integers that sum to `2**PART_BITS` in each row.
+        rows: How many rows there are.
+        width: How many columns.
+        mass: Belief in the symbols of each row.
+        extremes: Gets the largest and the least weight of each column.
+        out: Gets the output marginal, in parts of the sum of the belief.
+        blends: Gets the least weights: what a constant channel is mixed of.
+
+    Returns:
+        The largest ratio of two weights of a column; whether all rows are the same.
+    """
+    spread, constant = 1.0, True
+    for y in range(width):
+        highest = lowest = weights[0, y]
+        out[y] = 0.0
+        for row in range(rows):
+            out[y] += mass[row] * np.float64(weights[row, y])
+            highest, lowest = max(highest, weights[row, y]), min(lowest, weights[row, y])
+        extremes[y, 0], extremes[y, 1] = highest, lowest
+        spread = max(spread, extremes[y, 0] / extremes[y, 1])
+        constant = constant and highest == lowest
+        blends[0, y] = lowest
+    return spread, constant
+
+
+@njit(**IN_PLACE, forceinline=True)
+def certify_solved(
+    own: Ints,
+    width: int,
+    spread: float,
+    extremes: Floats,
+    out: Floats,
+    total: float,
+    within: float,
+    apart: float,
+    sip_allowed: float,
+    ldp_allowed: float,
+    error: float,
+    size: int,
+    blends: Ints,
+) -> tuple[int, float, float]:
+    """Mix a solved channel as far as its bound demands; its mixing weight and both certificates.
+
+    Args beyond those of `weigh_columns` and `mixed_within`:
+        own: Room for the node of a channel.
+        spread: The largest ratio of two weights of a column.
+        total: Sum of the belief.
+        within: What ratios to the output marginal may be, less a margin for rounding.
+        apart: What ratios of two weights of a column may be, likewise.
+    """
+    own[0, 4] = width
+    mixed = least_repair(own, extremes, 0, out, total, within, apart)
+    return mixed_within(
+        own,
+        extremes,
+        0,
+        out,
+        total,
+        mixed,
+        log_up(spread, 4 * UNIT),
+        sip_allowed,
+        ldp_allowed,
+        error,
+        blends,
+        0,
+        size,
+    )
+
+
+@njit(**IN_PLACE, forceinline=True)
+def write_weights(
+    nodes: Ints, weights: Ints, rows: int, width: int, used: int, blends: Ints, words: Ints
+) -> None:
+    """Write the mixed rows of a channel, which sum to `2**62`, to its words."""
+    words[0], words[1] = width, rows
+    for row in range(rows):
+        for y in range(width):
+            weight = (WHOLE - used) * weights[row, y] + used * blends[0, y]
+            words[HEADER + nodes[0, 4] * (row + 1) + y] = weight

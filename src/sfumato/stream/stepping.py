@@ -28,6 +28,7 @@ from sfumato.core.portable_loops import exp
 from sfumato.solver.policy import LANES, WHOLE, Tables
 from sfumato.solver.solving_tables import HEADER
 from sfumato.stream.kept_channel_loops import (
+    CHAINS,
     Shorts,
     least_repair,
     leaves_of,
@@ -217,7 +218,7 @@ def prepare(
             if order > 1:
                 stride = size ** max(0, order - 1 - moments[stream])
             totals[at] = marginal(joints, stream, stride, beliefs[at], reached[at])
-        for at in range(0, some, 4):
+        for at in range(0, some, CHAINS):
             leaves_of(tree, thresholds, reached, totals, at, leaves)
         for at in range(some):
             first = splits[leaves[at], 1]

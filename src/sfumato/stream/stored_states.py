@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import repeat
 
 import numpy as np
+from msgspec import Struct
 
 from sfumato.core.arrays import Ints
 from sfumato.core.ledger import Ledgers
@@ -13,6 +14,43 @@ from sfumato.core.state import StreamState
 from sfumato.store.answer_columns import PositionColumns
 from sfumato.store.codec import forms_to_bytes
 from sfumato.stream.fleet_arrays import StreamArrays
+
+
+class _Joint(Struct, gc=False):
+    """An array as it is stored."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class _Belief(Struct, gc=False):
+    """The fields of a belief as they are stored."""
+
+    joint: _Joint
+    axis: int
+    drift: float
+    runs: None
+
+
+class _Spends(Struct, gc=False):
+    """The fields of what a stream spent as they are stored."""
+
+    count: int
+    sip: float
+    ldp: float
+    recent: list[list[float]]
+
+
+class _State(Struct, gc=False):
+    """The fields of a `StreamState` as they are stored, in their order."""
+
+    plan: str
+    stream: str
+    sequence: int
+    belief: _Belief
+    ledger: _Spends
+    last: int | None
 
 
 def stored_positions(
@@ -50,31 +88,22 @@ def _forms(
     ledgers: Ledgers,
     last: Ints,
     places: Ints,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[_State]:
     joints = arrays.joints[places].astype("<f8", copy=False)
-    shape, order = arrays.chain.initial.shape, arrays.chain.order
-    width, beliefs = joints[:1].nbytes, joints.tobytes()
+    width, data = joints[:1].nbytes, joints.tobytes()
     moments, keep = arrays.moments[places], ledgers.recent.shape[1]
-    columns = (
-        streams,
-        moments.tolist(),
-        np.minimum(moments, order - 1).tolist(),
+    counts, spent = ledgers.counts[places].tolist(), ledgers.spent[places]
+    recent = zip(counts, ledgers.recent[places].tolist(), strict=True)
+    # Made by columns: a state is written for every answer, and a loop would take twice the time.
+    cuts = [data[start : start + width] for start in range(0, len(data), width)]
+    beliefs = map(
+        _Belief,
+        map(_Joint, repeat("<f8"), repeat(arrays.chain.initial.shape), cuts),
+        np.minimum(moments, arrays.chain.order - 1).tolist(),
         arrays.drifts[places].tolist(),
-        ledgers.counts[places].tolist(),
-        ledgers.spent[places].tolist(),
-        ledgers.recent[places].tolist(),
-        [None if symbol < 0 else symbol for symbol in last[places].tolist()],
+        repeat(None),
     )
-    rows = zip(*columns, strict=True)
-    for place, (name, moment, axis, drift, count, (sip, ldp), recent, symbol) in enumerate(rows):
-        data = beliefs[place * width : (place + 1) * width]
-        joint = {"dtype": "<f8", "shape": shape, "data": data}
-        charges = recent[keep - min(count, keep) :]
-        yield {
-            "plan": plan,
-            "stream": name,
-            "sequence": moment,
-            "belief": {"joint": joint, "axis": axis, "drift": drift, "runs": None},
-            "ledger": {"count": count, "sip": sip, "ldp": ldp, "recent": charges},
-            "last": symbol,
-        }
+    charges = [own[keep - min(count, keep) :] for count, own in recent]
+    spends = map(_Spends, counts, spent[:, 0].tolist(), spent[:, 1].tolist(), charges)
+    symbols = [None if symbol < 0 else symbol for symbol in last[places].tolist()]
+    return map(_State, repeat(plan), streams, moments.tolist(), beliefs, spends, symbols)

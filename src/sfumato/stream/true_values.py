@@ -122,7 +122,7 @@ class RealisedLoss:
         row = self.costs(truth)
         if row is None or self._silence is None:
             return None
-        guess, _ = self._silence.at(event.sequence)
+        guess, _ = self._silence.at(event.sequence, event.phase)
         left = guess if event.released is None else self._alphabet.index(event.released)
         self.loss, self.silent = self.loss + float(row[left]), self.silent + float(row[guess])
         self.count += 1

@@ -6,7 +6,7 @@ One rule for every command: the same cell means the same in every format and eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -20,6 +20,7 @@ from sfumato.tables.problems import BadTable
 Value = TypeVar("Value")
 _DIGITS = 28
 """What a decimal keeps; nanoseconds since 1970 have 19."""
+_DAY = 10
 _RULE = "must be a number or a time as in 2024-05-01T08:00:00"
 
 
@@ -92,6 +93,7 @@ class Time:
     Attributes:
         text: The one way to write it.
         value: To compare it with others of its kind.
+        clock: Whether the cell told more than a day; the beginning of the day is meant without.
 
     Examples:
         >>> Time.of("2024-05-01 08:00").text, Time.of(7.0).text, Time.of("7").text
@@ -102,6 +104,7 @@ class Time:
 
     text: str
     value: Decimal | datetime
+    clock: bool = field(default=True, compare=False)
 
     @classmethod
     def of(cls, raw: object) -> Time:
@@ -111,7 +114,7 @@ class Time:
         if isinstance(raw, datetime):
             return cls._of_calendar(raw)
         if isinstance(raw, date):
-            return cls._of_calendar(datetime(raw.year, raw.month, raw.day))
+            return cls._of_calendar(datetime(raw.year, raw.month, raw.day), clock=False)
         if isinstance(raw, int | float):
             return cls._of_number(repr(raw))
         if not isinstance(raw, str):
@@ -133,15 +136,16 @@ class Time:
     @classmethod
     def _of_text(cls, word: str) -> Time:
         try:
-            return cls._of_calendar(datetime.fromisoformat(word))
+            # The longest way to write a day alone is 2024-05-01, or 2024-W18-3.
+            return cls._of_calendar(datetime.fromisoformat(word), clock=len(word) > _DAY)
         except (ValueError, OverflowError):  # in the year 1 a zone may lead out of the calendar
             raise Unreadable(_RULE) from None
 
     @classmethod
-    def _of_calendar(cls, time: datetime) -> Time:
+    def _of_calendar(cls, time: datetime, *, clock: bool = True) -> Time:
         if time.tzinfo is not None:
             time = time.astimezone(UTC)
-        return cls(time.isoformat(), time)
+        return cls(time.isoformat(), time, clock)
 
     def before(self, other: Time) -> bool:
         """Whether it is earlier; a number and a calendar, or clocks with and without zone, clash.

@@ -1,7 +1,8 @@
 """Blocks of a CSV file that hold nothing but cells: those are read by array.
 
 The strict reader (`csv_rows.py`) says what a file means. A block is read here only if both can but
-agree: every byte is a character of a cell, a separator or the end of a line.
+agree: every byte is a character of a cell, a separator or the end of a line, once the quotes are
+off that enclose whole cells.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ def plain_columns(
     Examples:
         >>> plain_columns(b"u1,home\nu2,work\n", ",", 2, {"cell": 1})["cell"].to_pylist()
         ['home', 'work']
-        >>> plain_columns(b'u1,"home"\n', ",", 2, {"cell": 1}) is None
+        >>> plain_columns(b'u1,"home"\n"u2","work"\n', ",", 2, {"cell": 1})["cell"].to_pylist()
+        ['home', 'work']
+        >>> plain_columns(b'u1,"home, sweet home"\n', ",", 2, {"cell": 1}) is None
         True
     """
     import pyarrow as pa
     import pyarrow.csv
 
-    lines = _plain(block)
+    lines = _plain(block, mark)
     if lines is None:
         return None
     names = list(map(str, range(width)))
@@ -66,11 +69,38 @@ def plain_columns(
     return {name: column.combine_chunks() for name, column in columns}
 
 
-def _plain(block: bytes) -> bytes | None:
+def _plain(block: bytes, mark: str) -> bytes | None:
     """The lines with line feeds alone for ends, if nothing in them but separators has a meaning."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
+    if b'"' in block:
+        if not _encloses_cells(block, mark):
+            return None
+        ended, block = block.endswith(b"\n"), block.replace(b'"', b"")
+        # Of a last line that is one empty cell nothing may be left; others leave a blank line.
+        if not ended and (not block or block.endswith(b"\n")):
+            return None
     return block if is_bare(block) else None
+
+
+def _encloses_cells(block: bytes, mark: str) -> bool:
+    r"""Whether each pair of quotes holds one whole cell, without a separator or a line's end in it.
+
+    Examples:
+        >>> _encloses_cells(b'"u1","home"\n', ","), _encloses_cells(b'"a, b"\n', ",")
+        (True, False)
+    """
+    text = np.frombuffer(block, np.uint8)
+    quotes = text == ord('"')
+    ends = (text == ord(mark)) | (text == ord("\n"))
+    places = np.flatnonzero(quotes | ends)
+    turns = np.flatnonzero(quotes[places])
+    begin, end = turns[::2], turns[1::2]
+    if len(begin) != len(end) or (end - begin != 1).any():
+        return False
+    # What comes before the first byte and after the last one ends a cell, too.
+    around = np.concatenate([[True], ends, [True]])
+    return bool(around[places[begin]].all() and around[places[end] + 2].all())
 
 
 def is_bare(block: bytes) -> bool:

@@ -12,7 +12,14 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.digest import digest
 from sfumato.core.errors import InsecureRandomness, InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Address, Domain, Randomness, secure
+from sfumato.core.randomness import (
+    Address,
+    Domain,
+    Randomness,
+    row_words,
+    secure,
+    words_at,
+)
 from sfumato.models.encoding import Raw, text
 from sfumato.tables.cells import read_each
 from sfumato.tables.problems import BadTable
@@ -53,16 +60,32 @@ class RowCoins:
 
     def of(self, row: int, own: str = "") -> Randomness:
         """The coins of one row; `own` is what shapes its answer alone, such as its channel."""
-        plan = digest(self.plan, own) if own else self.plan
-        return self.source.at(Address(self.domain, plan, self.names[row], 0))
+        return self.source.at(Address(self.domain, self._plan(own), self.names[row], 0))
+
+    def _plan(self, own: str) -> str:
+        return digest(self.plan, own) if own else self.plan
 
     def words(self, each: int) -> NDArray[np.uint64]:
         """So many words for each row."""
-        count = len(self.names)
+        return row_words(self.source, self.domain, self.plan, self.names, each)
+
+    def each_word(self, own: Sequence[str], which: Ints) -> NDArray[np.uint64]:
+        """A word for each row, as `of(row, own[which[row]]).word()`.
+
+        Args:
+            own: What shapes answers of some rows alone, such as their channels.
+            which: The place of each row's among them.
+        """
         if not self.addressed:
-            return self.source.words(count * each).reshape(count, each)
-        rows = [self.of(row).words(each) for row in range(count)]
-        return np.stack(rows) if rows else np.empty((0, each), dtype=np.uint64)
+            return self.source.words(which.size)
+        words = np.empty(which.size, dtype=np.uint64)
+        in_turn = np.argsort(which, kind="stable")
+        ends = np.flatnonzero(np.diff(which[in_turn])) + 1
+        for rows in np.split(in_turn, ends) if which.size else ():
+            plan = self._plan(own[which[rows[0]]])
+            moments = np.zeros_like(rows)
+            words[rows] = words_at(self.source, self.domain, plan, self.names, rows, moments)
+        return words
 
 
 def row_addresses(

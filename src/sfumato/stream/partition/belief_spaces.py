@@ -1,8 +1,10 @@
 """What the belief of a stream is about, and how the channel of a step follows from it.
 
 Usually it is about the next value: of a release value by value (`NextValue`), or of one in batches
-(`NextValues`). Under a library it is about the pattern of the last batch (`LastPattern`); under a
-policy for batches, about the next whole batch (`NextBatch`). A `Plan` treats all alike.
+(`NextValues`). Under a chain that changes with time it is about the last value (`LastValue`), until
+the phase of the next one is known. Under a library it is about the pattern of the last batch
+(`LastPattern`); under a policy for batches, about the next whole batch (`NextBatch`). A `Plan`
+treats all alike.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from sfumato.core.loss import Loss
 from sfumato.core.numerics import UNIT
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.models.prior_sets import PriorBox
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design, silent
@@ -36,7 +39,7 @@ from sfumato.stream.partition.batch_design import check_design, design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.stream.partition.cells import Partition, StepDesign, muted, solved
 from sfumato.stream.partition.library_patterns import LibraryPatterns
-from sfumato.stream.partition.patterns import Patterns, ShortBatches, WholeBatches
+from sfumato.stream.partition.patterns import Patterns, PhasedValue, ShortBatches, WholeBatches
 from sfumato.stream.partition.robust_design import robust_design
 
 _VALUE_CELLS, _BATCH_CELLS = 4_000_000, 8_000_000
@@ -116,6 +119,7 @@ class NextValue(BeliefSpace):
         self.patterns: Ints = np.arange(len(loss))[:, None]
         kept = max(64, _VALUE_CELLS // len(loss) ** 2)
         self._designs = lru_cache(maxsize=kept)(self._solve)
+        self._robust_designs = lru_cache(maxsize=kept)(self._solve_robust)
 
     def partition(self, belief: Belief) -> WholeBatches:
         """Every value is a cell."""
@@ -151,8 +155,16 @@ class NextValue(BeliefSpace):
     ) -> StepDesign:
         """The channel of a step that keeps its budget for every belief of a box."""
         partition = self.partition(belief)
-        asked = (self._method, partition.masses, beliefs, self.loss, epsilon, ldp)
-        return StepDesign(partition, robust_design(*asked), self.patterns, exact=False)
+        bounds = (beliefs.lower.tobytes(), beliefs.upper.tobytes())
+        found = self._robust_designs(partition.masses.tobytes(), *bounds, epsilon, ldp)
+        return StepDesign(partition, found, self.patterns, exact=False)
+
+    def _solve_robust(
+        self, masses: bytes, lower: bytes, upper: bytes, epsilon: float, ldp: float | None
+    ) -> Design:
+        belief, *bounds = (np.frombuffer(part) for part in (masses, lower, upper))
+        box = PriorBox(*bounds)
+        return robust_design(self._method, belief, box, self.loss, epsilon, ldp)
 
     def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
         """A constant."""
@@ -162,6 +174,34 @@ class NextValue(BeliefSpace):
     def _solve(self, belief: bytes, epsilon: float, ldp: float | None) -> Design:
         marginal = np.frombuffer(belief, dtype=np.float64)
         return design(self._method, marginal, self.loss, epsilon, ldp=ldp)
+
+
+class LastValue(NextValue):
+    """Beliefs about the last value, under a chain that changes with time.
+
+    What they say of the next one follows when its phase is known (`arrived`).
+    """
+
+    def __init__(self, model: PeriodicChain, loss: Loss, method: Method) -> None:
+        # The chain of a phase stands for all where only the alphabet matters.
+        super().__init__(model.at(0), loss, method)
+        self._model = model
+
+    def partition(self, belief: Belief) -> PhasedValue:
+        """Every value is a cell."""
+        return PhasedValue(self.chain, belief, len(self.loss))
+
+    def first(self) -> Belief:
+        """Belief before the first value, of a stream that may begin in any phase."""
+        return Belief(self._model.initial.mean(axis=0))
+
+    def passed(self, belief: Belief, length: int) -> Belief:
+        """Belief after a value that told nothing: the same, about the same value."""
+        return belief
+
+    def arrived(self, belief: Belief, sequence: int, phase: int) -> Belief:
+        """Belief about the value of a moment, once its phase is known."""
+        return self._model.arrived(belief if sequence else None, phase)
 
 
 class NextValueAhead(NextValue):
@@ -448,7 +488,7 @@ class NextBatchAhead(NextBatch):
 
 
 def space_of(
-    model: Model | PatternLibrary,
+    model: Model | PatternLibrary | PeriodicChain,
     loss: Loss | BatchLoss,
     width: int,
     memory: int,
@@ -458,6 +498,11 @@ def space_of(
     sight: ValueFunction | None = None,
 ) -> BeliefSpace:
     """What the beliefs of a plan are about; refuses plans that nothing fits."""
+    if isinstance(model, PeriodicChain):
+        if not isinstance(loss, Loss) or sight is not None or policy is not None:
+            rule = "not change with time for batches, memories, policies and far-sighted streams"
+            raise InvalidParameter("model", "a chain with phases", rule)
+        return LastValue(model, loss, method)
     if sight is not None:
         if not isinstance(model, MarkovChain) or memory > 1:
             raise InvalidParameter("sight", "one", "be for a chain, without a memory")

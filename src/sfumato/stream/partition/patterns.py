@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief, Model
@@ -57,6 +58,15 @@ class WholeBatches:
     def after(self, likelihood: Floats) -> Belief:
         """Belief about the next batch."""
         return self._chain.following(self._belief.weighted(likelihood))
+
+
+class PhasedValue(WholeBatches):
+    """A value in a known phase: what follows it waits until the phase of the next is known."""
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about the value itself, after an output."""
+        weighted = self._belief.weighted(likelihood)
+        return replace(weighted, joint=weighted.joint / weighted.joint.sum())
 
 
 class ShortBatches:

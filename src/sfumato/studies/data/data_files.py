@@ -30,3 +30,7 @@ CARDIO = DataFile(
     "cardio_train.csv.gz", "Kaggle, 'Cardiovascular Disease dataset' (S. Ulianova), ';'-separated"
 )
 POWER = DataFile("powercons_10min.csv.gz", "UCR archive, 'PowerCons' (EDF R&D)")
+GOWALLA = DataFile(
+    "loc-gowalla_totalCheckins.txt.gz",
+    "SNAP, 'Gowalla' (Cho, Myers, Leskovec 2011): user, time, latitude, longitude, place",
+)

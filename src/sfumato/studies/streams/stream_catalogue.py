@@ -37,4 +37,27 @@ STREAM_STUDIES: tuple[Study, ...] = (
         "sfumato.studies.streams.greedy_study",
         minutes="seconds",
     ),
+    Study(
+        "habits",
+        "Do habits help? What chains of order 1 and 2 and one that changes with the hour foretell "
+        "of people they have not seen, and lose at the same budget: the demo's town, a household.",
+        "sfumato.studies.streams.habits_study",
+        data=(files.POWER,),
+        minutes="some",
+    ),
+    Study(
+        "habits-check-ins",
+        "The same where people say at any hour where they are.",
+        "sfumato.studies.streams.check_in_study",
+        data=(files.GOWALLA,),
+        minutes="some",
+    ),
+    Study(
+        "people-differ",
+        "People differ: what a mixture of chains foretells of people it has not seen, and loses at "
+        "the same budget, beside one chain for everybody; and what that leaks to who knows better.",
+        "sfumato.studies.streams.people_study",
+        data=(files.ACTIVITIES, files.VISITS, files.CLICKS, files.BIKE_STATIONS),
+        minutes="some",
+    ),
 )

@@ -11,6 +11,7 @@ from sfumato.plots.figures import new_figure, save_figure
 
 if TYPE_CHECKING:
     from sfumato.studies.streams.greedy import GreedyStory
+    from sfumato.studies.streams.habits import HabitPoint
     from sfumato.studies.streams.stream_caps import CapPoint
     from sfumato.studies.streams.stream_totals import TotalPoint
 
@@ -47,6 +48,29 @@ def totals(points: Sequence[TotalPoint], path: str | Path) -> None:
 
 def _response(point: TotalPoint) -> float:
     return min(point.response_held, point.response_guessed)
+
+
+def habits(points: Sequence[HabitPoint], path: str | Path) -> None:
+    """Loss against what is foretold: one panel a set, one point a model, with two errors."""
+    names = list(dict.fromkeys(point.data for point in points))
+    figure, panels = new_figure(3.6 * len(names), 3.4, columns=len(names))
+    for axes, name in zip(panels if len(names) > 1 else [panels], names, strict=True):
+        here = [point for point in points if point.data == name]
+        for point, colour in zip(here, (GREY, ORANGE, BLUE, GREEN, DARK), strict=False):
+            axes.errorbar(
+                point.foretold,
+                point.loss,
+                xerr=2 * point.foretold_error,
+                yerr=2 * point.loss_error,
+                fmt="o",
+                color=colour,
+                label=point.model,
+            )
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("foretold, nats a value")
+        axes.set_ylabel(f"loss at the same total ({here[0].unit})")
+        axes.legend(frameon=False, fontsize=8)
+    save_figure(figure, path)
 
 
 def caps(points: Sequence[CapPoint], path: str | Path) -> None:

@@ -1,0 +1,92 @@
+"""What a learning release must have learnt: from what left, and from nothing else.
+
+An audit goes along the outputs twice: once in the order in which they left, to learn every version
+again, and once stream by stream, as ever, under the versions that were found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sfumato.core.errors import CorruptData, UnknownSymbol
+from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.store.ledger_reader import LedgerReader
+from sfumato.stream.audit_report import AuditReport, Kind
+from sfumato.stream.audit_rows import released_symbol
+from sfumato.stream.learning_plan import LearningPlan
+from sfumato.stream.learning_rules import LearningRules
+from sfumato.stream.other_truth import OtherTruth
+from sfumato.stream.release_spec import JOB
+from sfumato.stream.version_files import load_versions, versions_beside
+from sfumato.stream.version_history import VersionHistory
+from sfumato.tables.readers import Table
+
+
+def learnt_plan(
+    rules: LearningRules,
+    model: StreamModel,
+    released: Sequence[Table],
+    ledger: str | Path | None = None,
+) -> LearningPlan:
+    """The rule of a release with the versions that its outputs led to.
+
+    Args:
+        rules: The rules of the release.
+        model: The model that knows nothing, and how the tables are read.
+        released: The files in the order in which they were written, from the first on; not looked
+            at where there is
+        ledger: a ledger, which knows the order of all answers.
+    """
+    history = VersionHistory(rules)
+    left = _in_ledger(ledger, rules) if ledger is not None else _in_files(released, model)
+    taken: dict[str, int] = {}
+    for stream, sequence, symbol in left:
+        place = rules.alphabet.place(symbol)
+        # What is said again, or cannot be, teaches nothing; the walk has a word for it.
+        if sequence == taken.get(stream, 0) and place >= 0:
+            history.add(stream, place)
+            taken[stream] = sequence + 1
+    return LearningPlan.under(history)
+
+
+def _in_ledger(ledger: str | Path, rules: LearningRules) -> Iterator[tuple[str, int, object]]:
+    with LedgerReader(ledger, rules.fingerprint, JOB) as reader:
+        for answer in reader.history():
+            yield answer.stream, answer.sequence, answer.released
+
+
+def _in_files(released: Sequence[Table], model: StreamModel) -> Iterator[tuple[str, int, object]]:
+    for table in released:
+        for chunk in table.chunks([model.stream, "sequence", "released"]):
+            for offset in range(len(chunk)):
+                row = {name: column[offset] for name, column in chunk.columns.items()}
+                with contextlib.suppress(Unreadable, UnknownSymbol, ValueError, TypeError):
+                    symbol = released_symbol(row["released"], model)
+                    yield str(row[model.stream]), int(row["sequence"]), symbol
+
+
+def three_numbers(plan: LearningPlan) -> OtherTruth | None:
+    """What was leaked under the last estimate, and under all chains that are left; None if none."""
+    versions = plan.history.versions()
+    chains = versions[-1].chains if versions else None
+    return None if chains is None else OtherTruth(plan, chains.estimate, chains)
+
+
+def check_kept(report: AuditReport, plan: LearningPlan, paths: Sequence[str | Path]) -> None:
+    """Note every file of versions, beside a table or a ledger, that outputs did not lead to."""
+    made = [version.fingerprint for version in plan.history.versions()]
+    for path in map(versions_beside, paths):
+        if not path.exists():
+            report.unchecked.append(f"{path}: it is not there; versions were learnt again")
+            continue
+        try:
+            there = load_versions(path)
+        except CorruptData as problem:
+            report.note_all(str(problem), Kind.FILE)
+            continue
+        told = there.fingerprints
+        if there.rules != plan.rules.fingerprint or told != made[: len(told)]:
+            rule = "the versions must be those that the released values lead to"
+            report.note_all(f"{path}: {rule}; another model was put in their place", Kind.FILE)

@@ -1,0 +1,166 @@
+"""The rules of a release that starts from nothing and learns from what left.
+
+Time is counted in values that left, of all streams together. At public counts (`cut`) a version of
+the model is made from outputs alone; which streams move over to it, and when, follows from outputs
+and from these rules. Whoever has both knows all of it, so nothing of it costs privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sfumato.core import checks
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.arrays import Floats
+from sfumato.core.budgets import PerStep
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import LDP
+from sfumato.core.loss import Loss
+from sfumato.core.purpose import Fallback, Purpose
+from sfumato.models.chain_bets import SYMBOLS, inverse_weights
+from sfumato.models.markov import MarkovChain
+from sfumato.models.plausible import PlausibleChains
+from sfumato.solver.design_methods import Method
+from sfumato.stream.plan import Plan
+
+FIRST, SCOUTS, CONFIDENCE, READY = 1_000, 20, 0.95, 0.5
+"""A move at half of what can be saved: at nine tenths none of 80,000 values of a bit had moved."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VersionPlan(Plan):
+    """The plan of one version of a learning release; its coins are those of no other release.
+
+    Attributes:
+        learning: Fingerprint of the rules that it is a version under.
+    """
+
+    learning: str = ""
+
+    def _digest(self) -> str:
+        return digest("version", Plan._digest(self), self.learning)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearningRules:
+    """What a learning release may leak, and when it learns.
+
+    Attributes:
+        alphabet: The symbols.
+        budget: What each value may leak: before anything is known under whatever chain, later under
+            every chain that outputs have not ruled out.
+        loss: What it costs to release one symbol when another is true.
+        first: Values of all streams before the first version; each later one comes when there are
+            twice as many.
+        scouts: One stream in so many, chosen by name, stays context-free for ever: what is proven
+            after others have moved comes from these. 0 for none: bounds then stay as they were.
+        confidence: Probability that the true chain is in the sets of all versions.
+        ready: Streams move once they save at least this part of what knowing the chain for sure
+            would save of the context-free loss.
+        purpose: A release, or a simulation.
+        start: The plan of version 0: randomised response, whatever is true.
+        fingerprint: Identifies the rules.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> bit = sf.Alphabet.of_size(2)
+        >>> rules = LearningRules(bit, sf.PerStep(sf.SIP(1.0)), sf.loss.hamming(bit))
+        >>> rules.cut(1), rules.cut(2), rules.due(3_999)
+        (1000, 2000, 2)
+    """
+
+    alphabet: Alphabet
+    budget: PerStep
+    loss: Loss
+    first: int = FIRST
+    scouts: int = SCOUTS
+    confidence: float = CONFIDENCE
+    ready: float = READY
+    purpose: Purpose = Purpose.RELEASE
+    start: Plan = field(init=False, repr=False)
+    fingerprint: str = field(init=False)
+    _channel: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.count("first", self.first)
+        checks.count("scouts", self.scouts, at_least=0)
+        checks.proper_fraction("confidence", self.confidence)
+        checks.proper_fraction("ready", self.ready)
+        if not 2 <= len(self.alphabet) <= SYMBOLS:
+            rule = f"have 2 to {SYMBOLS} symbols, for bounds to be proven"
+            raise InvalidParameter("alphabet", len(self.alphabet), rule)
+        start = self._start()
+        told = (self.first, self.scouts, self.confidence, self.ready)
+        object.__setattr__(self, "fingerprint", digest("learning", 1, start.fingerprint, *told))
+        object.__setattr__(self, "start", replace(start, learning=self.fingerprint))
+        object.__setattr__(self, "_channel", _columns(self.start))
+        if inverse_weights(self._channel) is None:
+            rule = "be enough for outputs that tell all symbols apart"
+            raise InvalidParameter("budget", self.budget.sip.epsilon, rule)
+
+    def _start(self) -> VersionPlan:
+        size = len(self.alphabet)
+        even = MarkovChain.from_matrix(
+            np.full((size, size), 1 / size), np.full(size, 1 / size), self.alphabet
+        )
+        # What holds whatever is true must keep the budget by itself: the cap is part of the rule.
+        cap = min(self.budget.sip.epsilon, (self.budget.ldp or LDP(np.inf)).epsilon)
+        return VersionPlan(
+            even,
+            PerStep(self.budget.sip, LDP(cap)),
+            self.loss,
+            method=Method.RANDOMIZED_RESPONSE,
+            purpose=self.purpose,
+        )
+
+    @property
+    def channel(self) -> Floats:
+        """The one channel of context-free values: row = value, column = the symbol that leaves."""
+        return self._channel
+
+    def plan(self, chains: PlausibleChains) -> Plan:
+        """The plan that keeps the budget for every chain of a set."""
+        return VersionPlan(
+            chains.estimate,
+            self.budget,
+            self.loss,
+            on_exhausted=Fallback.REFUSE,
+            purpose=self.purpose,
+            robust=chains,
+            learning=self.fingerprint,
+        )
+
+    def cut(self, version: int) -> int:
+        """How many values have left when a version is made."""
+        return self.first << (version - 1) if version else 0
+
+    def due(self, values: int) -> int:
+        """The last version that is made when so many values have left."""
+        return (values // self.first).bit_length()
+
+    def is_scout(self, stream: str) -> bool:
+        """Whether a stream stays context-free for ever: a matter of its name alone."""
+        if not self.scouts:
+            return False
+        return int(digest("scout", self.fingerprint, stream)[:15], 16) % self.scouts == 0
+
+    def failure(self, version: int) -> float:
+        """The part of the failure probability that is for the bounds of one version.
+
+        It is paid twice: for the bounds of all streams and for those of scouts. Only one of the two
+        is used, but which one follows from outputs. Over all versions that sums to the whole.
+        """
+        return (1 - self.confidence) / (2 * version * (version + 1))
+
+
+def _columns(plan: Plan) -> Floats:
+    """The channel of a plan's first step, its columns in the order of the symbols."""
+    step = plan.prepare(plan.begin(""), 1)
+    assert step is not None  # nothing was spent
+    outputs = [step.output(np.array([place])) for place in range(len(plan.model.alphabet))]
+    channel = step.design.channel
+    found = [channel.likelihood(output) for output in outputs if output is not None]
+    return checks.read_only(np.stack(found, axis=1))

@@ -1,0 +1,305 @@
+r"""Versions of a model that is learnt from what left: the chain, the set around it, its worth.
+
+Bounds come from context-free outputs alone, by bets on one channel. Until streams move, those are
+all outputs; after that, those of scouts, which never move. Let `box_v` be the bounds at cut $v$ in
+a world where nobody ever moves. They hold for all $v$ at once with the stated probability, and up
+to the first move that world and this one are the same; after it the bounds of scouts are those of
+streams that nothing moves, so they hold as well. Both are paid for (`LearningRules.failure`).
+
+Sets are nested: each version keeps what earlier ones ruled out. So whatever was charged under an
+earlier set holds for every chain of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.core import portable
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.printed import shown_up
+from sfumato.core.randomness import seeded
+from sfumato.core.state import StreamState
+from sfumato.models.belief_sets import as_beliefs, as_bounds, carried, first_beliefs, informed
+from sfumato.models.chain_bets import FixedOutputs, plausible_chains
+from sfumato.models.emissions import Emissions
+from sfumato.models.learning import FLOOR, learn_chain
+from sfumato.models.markov import MarkovChain
+from sfumato.models.plausible import PlausibleChains, tightened
+from sfumato.models.prior_sets import PriorBox
+from sfumato.stream.history_paths import draw_paths
+from sfumato.stream.learning_rules import LearningRules
+from sfumato.stream.plan import Plan
+from sfumato.stream.silence import Silence
+from sfumato.stream.simulated_stream import as_simulation, simulated
+
+_GUIDING = 4
+"""Every so many streams guide the bets on the others."""
+_WALKS, _LENGTH, _SEED = 6, 20, 1
+"""Streams of the public forecast, and their values."""
+_TAIL = 200
+"""Outputs that are read again when a stream moves; what was before them is forgotten, soundly."""
+_NARROW = 0.5
+"""Intervals must be narrower than this before a forecast under the estimate is believed."""
+_PASSES = 200
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLosses:
+    """What a value is expected to cost under the estimate, by a public forecast.
+
+    Attributes:
+        context_free: Randomised response, as in version 0.
+        robust: The plan that keeps the budget for the whole set.
+        known: The plan that keeps it for the estimate alone, as if that were the truth.
+        silent: The best constant.
+    """
+
+    context_free: float
+    robust: float
+    known: float
+    silent: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelVersion:
+    """One version: what was learnt, from how much, and whether streams use it.
+
+    Attributes:
+        number: From 1 on; version 0 has no model.
+        values: How many values had left.
+        streams: How many context-free streams it was learnt from.
+        telling: How many of their values.
+        chains: The chains that are left, around the estimate; None where none is left.
+        losses: What the forecast says; None where no chain is left.
+        moves: Whether streams that are no scouts use it.
+        remark: Why not, in words; "" where they do.
+    """
+
+    number: int
+    values: int
+    streams: int
+    telling: int
+    chains: PlausibleChains | None
+    losses: VersionLosses | None
+    moves: bool
+    remark: str
+
+    def __str__(self) -> str:
+        began = f"version {self.number}, after {self.values:,} values: "
+        if self.chains is None or self.losses is None:
+            return began + self.remark
+        found = (
+            f"probabilities lie in intervals of at most {shown_up(self.chains.widest, 3)}; a value "
+            f"would lose {self.losses.robust:.4g} where the budget is kept for all chains that are "
+            f"left, {self.losses.context_free:.4g} by randomised response, "
+            f"{self.losses.silent:.4g} in silence"
+        )
+        used = (
+            f"not used yet: {self.remark}" if self.remark else "streams that are no scouts use it"
+        )
+        return f"{began}{found}; {used}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the version; words are not part of it, and may be put better some day."""
+        chains = None if self.chains is None else self.chains.fingerprint
+        told = (self.number, self.values, self.streams, self.telling)
+        return digest("model version", *told, chains, int(self.moves))
+
+
+def next_version(
+    rules: LearningRules, earlier: Sequence[ModelVersion], outputs: Mapping[str, bytes]
+) -> ModelVersion:
+    """The version that is due after some others: a function of outputs.
+
+    Args:
+        rules: The rules of the release.
+        earlier: The versions so far.
+        outputs: Places of the symbols that left context-free: of all streams if none has moved yet,
+            else of scouts from their beginning on.
+    """
+    number = len(earlier) + 1
+    fixed = _fixed(rules, outputs)
+    told = (number, rules.cut(number), len(fixed.starts) - 1, len(fixed.columns))
+    before = earlier[-1].chains if earlier else None
+    if earlier and (before is None or not outputs):
+        # No chain was left, or there are no scouts: nothing can be learnt any more.
+        return replace(earlier[-1], number=number, values=rules.cut(number))
+    try:
+        chains = _narrowed(rules, number, fixed, before)
+    except InvalidParameter as problem:
+        # Outputs that no chain explains: what holds whatever is true goes on, and nothing else.
+        remark = f"outputs must {problem.rule}; values are context-free from now on"
+        return ModelVersion(*told, None, None, moves=False, remark=remark)
+    losses = _forecast(rules, chains)
+    moved = any(version.moves for version in earlier)
+    remark = "" if moved else _waiting(rules, chains, losses)
+    return ModelVersion(*told, chains, losses, moves=not remark, remark=remark)
+
+
+def _fixed(rules: LearningRules, outputs: Mapping[str, bytes]) -> FixedOutputs:
+    """Outputs of streams in the order of their names."""
+    parts = [np.frombuffer(outputs[name], dtype=np.uint8) for name in sorted(outputs)]
+    starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
+    columns = np.concatenate([np.empty(0, np.uint8), *parts]).astype(np.int64)
+    return FixedOutputs(rules.channel, starts, columns)
+
+
+def _emissions(fixed: FixedOutputs) -> Emissions:
+    size, ones = len(fixed.channel), np.ones_like(fixed.columns)
+    told = np.ascontiguousarray(fixed.channel.T).ravel()
+    return Emissions(size, fixed.starts, fixed.columns * size, ones, told)
+
+
+def _narrowed(
+    rules: LearningRules, number: int, fixed: FixedOutputs, before: PlausibleChains | None
+) -> PlausibleChains:
+    """The chains that outputs leave of those that were left before."""
+    places, alphabet = np.arange(len(fixed.starts) - 1), rules.alphabet
+    learnt = learn_chain(_emissions(fixed), alphabet, most=_PASSES).chain
+    guide, betting = None, fixed
+    if places.size >= _GUIDING:
+        guiding = places % _GUIDING == 0
+        seen = _emissions(fixed.of_streams(places[guiding]))
+        guide = learn_chain(seen, alphabet, most=60).chain
+        betting = fixed.of_streams(places[~guiding])
+    sure = 1 - rules.failure(number)
+    found = plausible_chains(betting, learnt, guide=guide, confidence=sure)
+    bounds = [found.low, found.high, found.first_low, found.first_high]
+    if before is not None:
+        bounds[0], bounds[1] = _common(before.low, before.high, found.low, found.high)
+        first = _common(before.first_low, before.first_high, found.first_low, found.first_high)
+        bounds[2], bounds[3] = first
+    low, high, first_low, first_high = bounds
+    moves = np.array([_inside(*row) for row in zip(learnt.transition(), low, high, strict=True)])
+    begins = _inside(learnt.initial.ravel(), first_low, first_high)
+    estimate = MarkovChain.from_matrix(moves, begins, alphabet, FLOOR)
+    return PlausibleChains(estimate, low, high, first_low, first_high, rules.confidence)
+
+
+def _common(low: Floats, high: Floats, other: Floats, top: Floats) -> tuple[Floats, Floats]:
+    """What two sets have in common."""
+    lower, upper = np.maximum(low, other), np.minimum(high, top)
+    if np.any(lower > upper):
+        rule = "come from streams that follow one chain of order 1: no such chain is left"
+        raise InvalidParameter("released", "others", rule)
+    return tightened(lower, upper)
+
+
+def _inside(row: Floats, low: Floats, high: Floats) -> Floats:
+    """The nearest distribution between bounds: moved by one amount, and cut."""
+    below, above = -1.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (below + above)
+        below, above = (middle, above) if _cut(row, middle, low, high) < 1 else (below, middle)
+    found = np.clip(row + above, low, high)
+    return np.asarray(found / found.sum())
+
+
+def _cut(row: Floats, off: float, low: Floats, high: Floats) -> float:
+    return float(np.clip(row + off, low, high).sum())
+
+
+def _forecast(rules: LearningRules, chains: PlausibleChains) -> VersionLosses:
+    """Expected losses under the estimate, on the same streams for all."""
+    chain = chains.estimate
+    walks = draw_paths(chain, _LENGTH, _WALKS, _SEED)
+    robust = rules.plan(chains)
+    known = Plan(chain, rules.budget, rules.loss)
+    costs = (rules.channel * rules.loss.matrix).sum(axis=1)
+    silence, belief = Silence(chain, rules.loss), chain.first()
+    free, silent = 0.0, 0.0
+    for moment in range(_LENGTH):
+        free += float(portable.dot(belief.marginal, costs)) / _LENGTH
+        silent += silence.at(moment)[1] / _LENGTH
+        belief = chain.following(belief)
+    return VersionLosses(free, _lost(robust, walks), _lost(known, walks), silent)
+
+
+def _lost(plan: Plan, walks: Sequence[Sequence[int]]) -> float:
+    """What a plan loses per value in a simulation."""
+    rule, coins, total = as_simulation(plan), seeded(_SEED), 0.0
+    for place, walk in enumerate(walks):
+        for step in simulated(rule, f"stream {place}", walk, coins):
+            assert step.found is not None  # every value of the walk is a symbol
+            total += step.found.design.cost
+    return total / sum(map(len, walks))
+
+
+def _waiting(rules: LearningRules, chains: PlausibleChains, losses: VersionLosses) -> str:
+    """Why streams do not move yet; "" if they do."""
+    if chains.widest > _NARROW:
+        # A forecast under an estimate of next to nothing would often advise silence.
+        return f"streams move once every probability is known to {_NARROW:g}"
+    most = losses.context_free - losses.known
+    if most <= 0:
+        return "a model would save nothing of what context-free values lose"
+    share = (losses.context_free - losses.robust) / most
+    if share >= rules.ready:
+        return ""
+    return (
+        f"kept for all chains that are left, the budget would save {max(share, 0.0):.0%} of what "
+        f"knowing the chain would; streams move at {rules.ready:.0%}"
+    )
+
+
+def moved(
+    rules: LearningRules, plan: Plan, state: StreamState, outputs: Sequence[int]
+) -> StreamState:
+    """Where a stream stands under another version's plan: a belief, and a box that is valid.
+
+    Args:
+        rules: The rules of the release.
+        plan: The plan of the version.
+        state: Where the stream stands under the plan before it.
+        outputs: What left of the stream context-free, if it was so until now.
+    """
+    fresh = plan.begin(state.stream)
+    belief, bounds = fresh.belief, fresh.bounds
+    if plan.robust is not None and state.bounds is not None:
+        # Sets are nested: what every chain of the last one led to holds for those that are left.
+        anything = carried(_anything(len(rules.alphabet)), plan.robust)
+        box = as_beliefs(state.bounds)
+        lower, upper = (
+            np.maximum(box.lower, anything.lower),
+            np.minimum(box.upper, anything.upper),
+        )
+        belief, bounds = state.belief, as_bounds(PriorBox(np.minimum(lower, upper), upper))
+    elif plan.robust is not None:
+        belief, bounds = _followed(rules, plan.robust, outputs)
+    return StreamState(
+        plan=plan.fingerprint,
+        stream=state.stream,
+        sequence=state.sequence,
+        belief=belief,
+        ledger=state.ledger,
+        last=state.last,
+        bounds=bounds,
+    )
+
+
+def _followed(
+    rules: LearningRules, chains: PlausibleChains, outputs: Sequence[int]
+) -> tuple[Belief, Floats]:
+    """What is, and what may be, believed after context-free outputs of a stream."""
+    chain, size = chains.estimate, len(rules.alphabet)
+    belief, box = chain.first(), first_beliefs(chains)
+    if len(outputs) > _TAIL:
+        # Whatever was believed before: any belief is in this box.
+        belief, box = Belief(chain.stationary()), _anything(size)
+    for place in outputs[-_TAIL:]:
+        likelihood = rules.channel[:, place]
+        belief = chain.following(belief.weighted(likelihood))
+        box = carried(informed(box, likelihood), chains)
+    return belief, as_bounds(box)
+
+
+def _anything(size: int) -> PriorBox:
+    return PriorBox(np.zeros(size), np.ones(size))

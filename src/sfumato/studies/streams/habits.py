@@ -1,0 +1,272 @@
+"""Do habits help: what models with and without them foretell, and lose at the same budget.
+
+A model is added by one line in `MODELS`: a name, and how it is fitted to a set. What it foretells
+follows from its beliefs, what it loses from a plan; anything that `Plan` takes will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief, Model
+from sfumato.core.budgets import Budget, PerStep
+from sfumato.core.bursts import Bursts
+from sfumato.core.guarantees import SIP
+from sfumato.core.information_leakage import information_leakage
+from sfumato.core.purpose import Purpose
+from sfumato.core.randomness import seeded
+from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
+from sfumato.stream.plan import Plan
+from sfumato.studies.data.habit_data import HabitSet, check_ins, power_days, town_days
+from sfumato.studies.held_out import held_out
+from sfumato.studies.standard_error import clustered_error
+from sfumato.studies.study import Setting
+
+Fitted: TypeAlias = Model | PeriodicChain
+STREAMS, FEW = 200, 12
+"""Streams that losses are measured on; in a quick look."""
+EXPOSED = 40
+"""Streams whose leakage to an adversary with another model is followed step by step."""
+CAP = 0.5
+"""What a value may leak, where each has a cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class HabitModel:
+    """A kind of model, and how it is fitted to the half of a set that is learnt from."""
+
+    name: str
+    fit: Callable[[HabitSet], Fitted]
+
+
+def _chain(order: int) -> Callable[[HabitSet], Fitted]:
+    def fit(found: HabitSet) -> Fitted:
+        labels = found.alphabet.labels
+        paths = [[labels[place] for place in path] for path in found.learnt]
+        return MarkovChain.fit(paths, alphabet=found.alphabet, order=order)
+
+    return fit
+
+
+def _periodic(found: HabitSet) -> PeriodicChain:
+    halves = (found.learnt, found.learnt_phases)
+    return PeriodicChain.of_places(found.alphabet, found.cycle, *halves)
+
+
+MODELS = (
+    HabitModel("order 1", _chain(1)),
+    HabitModel("order 2", _chain(2)),
+    HabitModel("order 1 by the hour", _periodic),
+)
+"""What is compared; differences are those to the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class HabitTask:
+    """A set, and a total for each of its streams.
+
+    Attributes:
+        read: The set.
+        total: Nats of a whole stream,
+        every: spent in bursts so many values apart.
+    """
+
+    read: Callable[[Setting, int], HabitSet]
+    total: float
+    every: int
+
+
+TASKS = (HabitTask(town_days, 10.0, 6), HabitTask(power_days, 18.0, 12))
+CHECK_IN_TASKS = (HabitTask(check_ins, 12.0, 2),)
+
+
+@dataclass(frozen=True, slots=True)
+class HabitPoint:
+    """What one model is worth on streams that it was not fitted to, per value.
+
+    Attributes:
+        data: Name of the set.
+        model: Name of the model.
+        unit: What losses are in.
+        stand_in: Whether the data were made up for want of real ones.
+        streams: On which it was measured.
+        people: Whose they are.
+        total: Nats of a whole stream,
+        every: in bursts so many values apart.
+        foretold: Mean logarithm of the probability of a value given all before it, in nats.
+        foretold_more: How much more than under the first model,
+        foretold_error: and the standard error of that over people.
+        loss: Loss under the total.
+        loss_more: How much more than under the first model,
+        loss_error: and the standard error of that over people.
+        capped: Loss where each value may leak `CAP`,
+        capped_charge: what it leaked on average,
+        capped_more: how much more it lost than under the first model,
+        capped_error: and the standard error of that over people.
+        silent: Loss of the best guess under the model if nothing is told.
+        exposed: What whole streams leaked under the total, exactly, to whoever knows the hours, on
+            average over some streams; the total is what was stated.
+    """
+
+    data: str
+    model: str
+    unit: str
+    stand_in: bool
+    streams: int
+    people: int
+    total: float
+    every: int
+    foretold: float
+    foretold_more: float
+    foretold_error: float
+    loss: float
+    loss_more: float
+    loss_error: float
+    capped: float
+    capped_charge: float
+    capped_more: float
+    capped_error: float
+    silent: float
+    exposed: float
+
+
+def habit_points(
+    tasks: tuple[HabitTask, ...],
+    setting: Setting,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> list[HabitPoint]:
+    """Every set, one point for each model.
+
+    Args:
+        tasks: Sets and totals.
+        setting: Where the files are; quick: fewer streams.
+        progress: Called with the number of points done so far.
+    """
+    points: list[HabitPoint] = []
+    for task in tasks:
+        found = task.read(setting, FEW if setting.quick else STREAMS)
+        hourly, first = _periodic(found), None
+        for model in MODELS:
+            own = _Measured.of(model.fit(found), hourly, found, task, setting.seed)
+            first = first or own
+            points.append(_point(task, found, model.name, own, first))
+            if progress:
+                progress(len(points))
+    return points
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measured:
+    """What was measured of a model, stream by stream and per value."""
+
+    foretold: Floats
+    loss: Floats
+    capped: Floats
+    charged: Floats
+    silent: Floats
+    exposed: float
+
+    @classmethod
+    def of(
+        cls, model: Fitted, hourly: PeriodicChain, found: HabitSet, task: HabitTask, seed: int
+    ) -> _Measured:
+        """The same streams, and the same coins, for every model."""
+        values = found.kept.shape[1]
+        total = Bursts(SIP(task.total), values, every=task.every)
+        plan = Plan(model, total, found.loss, purpose=Purpose.SIMULATION)
+        capped = _lost(model, found, PerStep(SIP(CAP)), seed)
+        return cls(
+            foretold=scores(model, found) / values,
+            loss=_lost(model, found, total, seed)[0],
+            capped=capped[0],
+            charged=capped[1],
+            silent=_lost(model, found, PerStep(SIP(1e-10)), seed)[0],
+            exposed=exposed(plan, hourly, found, seed),
+        )
+
+
+def _lost(model: Fitted, found: HabitSet, budget: Budget, seed: int) -> tuple[Floats, Floats]:
+    """Loss of the receiver's best guess after each release, and the charge."""
+    phases = found.kept_phases if isinstance(model, PeriodicChain) else None
+    told = held_out(Plan(model, budget, found.loss), found.kept, seed, phases)
+    return told.received, told.charged
+
+
+def exposed(plan: Plan, hourly: PeriodicChain, found: HabitSet, seed: int) -> float:
+    """What streams leaked to an adversary who knows the hours: exactly, summed over the steps."""
+    labels, sums = plan.model.alphabet.labels, []
+    phased = isinstance(plan.model, PeriodicChain)
+    for row, (path, phases) in enumerate(
+        zip(found.kept[:EXPOSED], found.kept_phases[:EXPOSED], strict=True)
+    ):
+        state, coins = plan.begin(f"stream {row}"), seeded(seed)
+        belief, leaked = hourly.arrived(None, int(phases[0])), 0.0
+        for place, (value, phase) in enumerate(zip(path.tolist(), phases.tolist(), strict=True)):
+            belief = belief if place == 0 else hourly.arrived(belief, phase)
+            own = phase if phased else None
+            design = plan.prepare(state, phase=own)
+            (event,), state = plan.step(state, [labels[value]], coins, phase=own)
+            if design is not None and not design.design.channel.is_constant:
+                channel = design.design.channel
+                leaked += information_leakage(channel, belief.marginal).epsilon
+                output = design.output(plan.model.alphabet.indices([event.released]))
+                assert output is not None  # it has just left
+                belief = belief.update(channel.likelihood(output))
+        sums.append(leaked)
+    return float(np.mean(sums))
+
+
+def scores(model: Fitted, found: HabitSet) -> Floats:
+    """Logarithm of the probability of each stream that was kept, from beliefs alone."""
+    sums = np.zeros(len(found.kept))
+    sure = np.eye(len(found.alphabet))
+    for row, (path, phases) in enumerate(zip(found.kept, found.kept_phases, strict=True)):
+        belief: Belief | None = None
+        for place, phase in zip(path.tolist(), phases.tolist(), strict=True):
+            belief = _due(model, belief, phase)
+            sums[row] += np.log(belief.marginal[place])
+            belief = belief.update(sure[place])
+    return sums
+
+
+def _due(model: Fitted, before: Belief | None, phase: int) -> Belief:
+    """Belief about the next value, given that about the one before it."""
+    if isinstance(model, PeriodicChain):
+        return model.arrived(before, phase)
+    return model.first() if before is None else model.following(before)
+
+
+def _point(
+    task: HabitTask, found: HabitSet, name: str, own: _Measured, first: _Measured
+) -> HabitPoint:
+    foretold, capped = (own.foretold - first.foretold), (own.capped - first.capped)
+    more = own.loss - first.loss
+    return HabitPoint(
+        data=found.name,
+        model=name,
+        unit=found.unit,
+        stand_in=found.stand_in,
+        streams=len(found.kept),
+        people=len(np.unique(found.owners)),
+        total=task.total,
+        every=task.every,
+        foretold=float(own.foretold.mean()),
+        foretold_more=float(foretold.mean()),
+        foretold_error=clustered_error(foretold, found.owners),
+        loss=float(own.loss.mean()),
+        loss_more=float(more.mean()),
+        loss_error=clustered_error(more, found.owners),
+        capped=float(own.capped.mean()),
+        capped_charge=float(own.charged.mean()),
+        capped_more=float(capped.mean()),
+        capped_error=clustered_error(capped, found.owners),
+        silent=float(own.silent.mean()),
+        exposed=own.exposed,
+    )
