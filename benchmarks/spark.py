@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from multiprocessing import get_context
@@ -117,6 +118,33 @@ def by_spark(
     return rows / seconds
 
 
+def nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows as a release lets them leave, without one."""
+    for batch in batches:
+        rows = batch.num_rows
+        zeros, words = np.zeros(rows), pa.array(["home"]).take(pa.array(np.zeros(rows, np.int64)))
+        left = [batch["user"], batch["time"].cast(pa.string()), np.arange(rows), words, words]
+        yield pa.record_batch(
+            [*map(pa.array, left[:2]), *map(pa.array, left[2:]), pa.array(zeros), pa.array(zeros)],
+            names=["user", "time", "sequence", "released", "outcome", "sip", "ldp"],
+        )
+
+
+def by_nothing(spark: SparkSession, table: Path, cores: int, rows: int) -> float:
+    """Rows a second of the same job, read, sorted and handed to workers that release nothing."""
+    from sfumato.engines.spark.stream_frames import StreamColumns
+
+    schema = "user string, time string, sequence long, released string, outcome string, "
+    arranged = StreamColumns("user", "time", ("cell",)).arranged(
+        spark.read.parquet(str(table)), 2 * cores
+    )
+    left = arranged.mapInArrow(nothing, schema + "sip double, ldp double")
+    began = time.perf_counter()
+    (total,) = left.agg({"sip": "sum", "sequence": "count"}).collect()
+    assert total["count(sequence)"] == rows
+    return rows / (time.perf_counter() - began)
+
+
 def main() -> None:
     """Print a table of shares."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -126,7 +154,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     model, policy, document = example()
-    found: dict[str, list[tuple[float, float]]] = {}
+    found: dict[str, list[tuple[float, float, float]]] = {}
     with tempfile.TemporaryDirectory() as place:
         spark = session(asked.cores, Path(place))
         for streams in (1_000, asked.rows // 10):
@@ -140,9 +168,11 @@ def main() -> None:
             }
             pyarrow.parquet.write_table(pa.table(columns), table)
             by_spark(spark, table, (model, policy), asked.cores, asked.rows)
+            by_nothing(spark, table, asked.cores, asked.rows)
             found[f"{streams:,} streams"] = [
                 (
                     by_fleets(document, asked.cores, streams, asked.rows),
+                    by_nothing(spark, table, asked.cores, asked.rows),
                     by_spark(spark, table, (model, policy), asked.cores, asked.rows),
                 )
                 for _ in range(asked.turns)
@@ -152,15 +182,19 @@ def main() -> None:
         print(json.dumps(found))
         return
     print(f"{asked.rows:,} rows, {asked.cores} cores\n")
-    print("| streams | fleets, rows/s | Spark, rows/s | share (range) |\n|---|---|---|---|")
-    for name, pairs in found.items():
-        shares = sorted(spark / fleets for fleets, spark in pairs)
-        fleets, sparks = (statistics.median(side) for side in zip(*pairs, strict=True))
-        middle = statistics.median(shares)
-        print(
-            f"| {name} | {fleets:,.0f} | {sparks:,.0f} | {middle:.2f} "
-            f"({shares[0]:.2f} to {shares[-1]:.2f}) |"
-        )
+    print("| streams | fleets, rows/s | no release, rows/s | Spark, rows/s | of fleets | of none |")
+    print("|---|---|---|---|---|---|")
+    for name, turns in found.items():
+        fleets, none, sparks = (statistics.median(side) for side in zip(*turns, strict=True))
+        print(f"| {name} | {fleets:,.0f} | {none:,.0f} | {sparks:,.0f} | ", end="")
+        print(f"{_shares([(turn[0], turn[2]) for turn in turns])} | ", end="")
+        print(f"{_shares([(turn[1], turn[2]) for turn in turns])} |")
+
+
+def _shares(pairs: list[tuple[float, float]]) -> str:
+    """The median of shares, turn by turn, and their range."""
+    shares = sorted(part / whole for whole, part in pairs)
+    return f"{statistics.median(shares):.2f} ({shares[0]:.2f} to {shares[-1]:.2f})"
 
 
 if __name__ == "__main__":

@@ -11,11 +11,14 @@ from msgspec import structs
 
 import sfumato as sf
 from sfumato.cli.app import called
+from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.batch_release import completed
 from sfumato.engines.spark.partition_release import PartitionRelease
 from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
+from sfumato.models.cycle import Cycle
 from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.periodic import PeriodicChain
 from sfumato.store.keys import write_key
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.release_run import RunSpec, release_table
@@ -195,3 +198,12 @@ def test_a_model_of_whole_numbers_is_read_from_whole_numbers() -> None:
     document = PlanDocument.of(ReleaseSpec(epsilon=0.5, keep=("time",)), model)
     part = broken(walks([4]), lambda row: (row[0], row[1], row[1] % 2))
     assert {type(row["released"]) for row in released(iter([part]), document)} == {int}
+
+
+def test_a_model_that_changes_with_time_is_refused_on_the_driver() -> None:
+    turns = Cycle.of("2")
+    matrices = [[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]
+    chain = PeriodicChain.from_matrices(matrices, turns)
+    phased = StreamModel(chain, Symbols(chain.alphabet))
+    with pytest.raises(InvalidParameter, match="not change with time here"):
+        PlanDocument.of(ReleaseSpec(epsilon=0.5), phased)

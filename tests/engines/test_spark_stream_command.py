@@ -11,7 +11,8 @@ import pytest
 
 from tests.engines.conftest import SOURCES
 from tests.engines.shards import KEY
-from tests.engines.test_stream_kill import check, folder_with
+from tests.engines.test_stream_kill import check, folder_with, key_of
+from tests.shell.running import done
 
 pytestmark = pytest.mark.engines
 
@@ -62,3 +63,7 @@ def test_an_interrupted_command_goes_on_where_it_was(tmp_path: Path) -> None:
     assert '"events"' in out
     assert (tmp_path / "out.plan.json").exists()
     check(tmp_path, "files", batches)
+    # What an auditor is given: the key of this checkpoint alone.
+    own, words = tmp_path / "own.key", ("--checkpoint", tmp_path / "checkpoint", "-o")
+    done("key", "derive", tmp_path / "key", *words, own)
+    assert own.read_bytes() == key_of(tmp_path)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sfumato.service.http_routes import OWN_OPERATIONS
-from sfumato.service.operations import Call, Operation, Result
-from sfumato.service.release_routes import RulesBody, RulesQuery
+from sfumato.service.operations import Call, Result
+from sfumato.service.release_routes import RulesBody, rules_operation
 from tests.service.fakes import KEY
 from tests.service.servers import served
 
@@ -18,20 +18,8 @@ async def _rules(call: Call) -> Result:
     return Result(RulesBody("city", "release", {"epsilon": 0.5}, only=True))
 
 
-_OPERATION = Operation(
-    name="get_rules",
-    method="GET",
-    path="/v1/rules",
-    summary="Rules that nobody follows",
-    handler=_rules,
-    action="release",
-    query=RulesQuery,
-    replies={200: RulesBody},
-)
-
-
 @contextmanager
 def echoed() -> Iterator[str]:
     """Its address."""
-    with served(operations=(*OWN_OPERATIONS, _OPERATION)) as there:
+    with served(operations=(*OWN_OPERATIONS, rules_operation(_rules))) as there:
         yield there.url

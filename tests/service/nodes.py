@@ -22,7 +22,8 @@ from tests.oracles.ledger_sums import RawLedger, postgres_ledger, sqlite_ledger
 LIMIT, HORIZON = 5.0, 40
 SYMBOLS = "abc"
 _MAIN = "import sys; from sfumato.cli import main; sys.exit(main())"
-_PATIENCE = 120.0
+PATIENCE = 120.0
+"""Seconds that a start may take on a busy machine."""
 
 
 def town_model(folder: Path) -> Path:
@@ -102,7 +103,7 @@ class Node:
             )
         while not said.read_text().rstrip().endswith("}"):
             assert self.process.poll() is None, log.read_text()[-2000:]
-            assert time.monotonic() < began + _PATIENCE, "the service did not start"
+            assert time.monotonic() < began + PATIENCE, "the service did not start"
             time.sleep(0.01)
         self.started = time.monotonic() - began
         key: str | None = json.loads(said.read_text()).get("admin_key")
@@ -123,7 +124,7 @@ class Node:
         self.process = None
         return code
 
-    def client(self, key: str, deadline: float = _PATIENCE) -> Client:
+    def client(self, key: str, deadline: float = PATIENCE) -> Client:
         return Client(self.url, key, retries=100_000, deadline=deadline, timeout=30.0)
 
 

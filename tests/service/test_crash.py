@@ -9,7 +9,7 @@ import pytest
 
 from tests.oracles.ledger_sums import RawLedger
 from tests.servers import PrivatePostgres
-from tests.service.nodes import LIMIT, Node, ServiceHome, served
+from tests.service.nodes import LIMIT, PATIENCE, Node, ServiceHome, served
 from tests.service.shadow import Load, Shadow
 
 CLIENTS = 6
@@ -27,7 +27,8 @@ def crash_rounds(
     draw, shadow = random.Random(seed), Shadow()
     before = RawLedger([], {}, 0)
     with served(home, model) as ([node], key):
-        clients = [node.client(key) for _ in range(CLIENTS)]
+        # Whoever is unlucky asks in vain in several rounds, each as long as a start may take.
+        clients = [node.client(key, PATIENCE * (rounds + 1)) for _ in range(CLIENTS)]
         with Load(clients, shadow, seed) as load:
             for _ in range(rounds):
                 told = len(shadow.answers)

@@ -269,7 +269,7 @@ def test_the_ledger_is_searched_and_its_head_shown(inside: Browser, world: World
 
 def test_models_say_which_is_the_default_and_hint_at_drift(inside: Browser) -> None:
     go(inside, "models")
-    inside.sees("city default", "Drift: a hint", "standard deviations")
+    inside.sees("city default", "Bets against the model made", "standard deviations")
     rows = inside.texts("section:nth-of-type(2) tbody tr")
     assert rows[0].startswith("city model 2") and rows[1].startswith("city model 1")
 

@@ -115,6 +115,7 @@ def test_no_drift_is_seen_where_values_move_as_the_model_says() -> None:
         answer_stream(release, f"s{number}", walked(model, 60, number), seed=number)
     found = Readouts(FixedReleases([release])).drift(DriftQuery())
     assert found.false_alarm is not None and found.false_alarm > 0.05
+    assert found.log_capital is not None and not found.alarm and "however often" in found.proof
     assert found.outputs >= LEAST and abs(sum(one.observed for one in found.shares)) > 0
 
 
@@ -127,6 +128,7 @@ def test_drift_is_seen_where_they_do_not() -> None:
     assert found.false_alarm is not None and found.false_alarm < 1e-3
     assert found.shares[0].symbol == "home" and found.shares[0].surprise > 3
     assert "compare the model" in found.hint
+    assert found.alarm and "values stay" in found.proof
 
 
 def test_a_hint_needs_enough_outputs() -> None:

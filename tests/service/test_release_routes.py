@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from sfumato.core.errors import CorruptData
+from sfumato.models.cycle import Cycle
+from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.periodic import PeriodicChain
 from sfumato.solver.design_methods import Method
 from sfumato.store.home import MemoryHome
 from sfumato.stream.policy_files import compile_for
@@ -324,5 +327,23 @@ def test_a_budget_names_every_release_of_the_stream_and_what_they_told_together(
             assert [(one["release"], one["answers"]) for one in found["others"]] == [("town", 1)]
             assert found["together"]["releases"] == 2
             assert found["together"]["ldp"] >= 2 * found["others"][0]["ldp"] - 1e-9
+
+    told(scenario)
+
+
+def test_a_model_that_changes_with_time_is_refused() -> None:
+    """Events over the network have no phases: nothing may be certified as if they had."""
+    turns = Cycle.of("2")
+    matrices = [[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]
+    chain = PeriodicChain.from_matrices(matrices, turns)
+    phased = StreamModel(chain, Symbols(chain.alphabet))
+
+    async def scenario(there: Opened) -> None:
+        body = {"name": "phased", "data": document(phased)}
+        made = await there.client.post("/v1/models", json=body)
+        assert made.status_code == 422 and "change with time" in made.text
+        await with_model(there)
+        asked = await released(there, "city", rules={**RULES, "time": "when"})
+        assert asked.status_code == 422 and "rules.time" in asked.text
 
     told(scenario)

@@ -117,11 +117,11 @@ def read_access_key(path: str | Path | None, name: str = "SFUMATO_ACCESS_KEY") -
     if path is None:
         if found := os.environ.get(name, "").strip():
             return found
-        raise InvalidParameter("--key-file", None, f"be given, or {name} be set")
+        raise InvalidParameter("--access-key-file", None, f"be given, or {name} be set")
     file = Path(path)
     if file.stat().st_mode & 0o077:
         rule = f"be readable by its owner alone (chmod 600 {path})"
-        raise InvalidParameter("--key-file", str(path), rule)
+        raise InvalidParameter("--access-key-file", str(path), rule)
     return file.read_text("utf-8").strip()
 
 

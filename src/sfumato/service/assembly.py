@@ -144,7 +144,7 @@ def assembled(
     )
     service = Service(application, operations, dashboard_routes())
     ending.append(lambda: service.ending)
-    app = RequestLog(guarded_app(service, origins), log)
+    app = RequestLog(guarded_app(service, origins), log.gathered())
     return Gateway(service, app, desk, control, home, log)
 
 

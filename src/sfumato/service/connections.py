@@ -1,12 +1,24 @@
-"""Connections that cannot be held open for nothing: headers are bounded in size and in time."""
+"""Connections that cannot be held open for nothing: headers are bounded in size and in time.
+
+A reply that is at hand as a whole leaves in one write: a call of the system costs more than making
+the reply, and whoever waits for it is woken once, not twice.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from sfumato.service.problems import Problem, problem
 from sfumato.service.settings import Limits
@@ -17,6 +29,87 @@ _LINES = {
     431: b"431 Request Header Fields Too Large",
     503: b"503 Service Unavailable",
 }
+
+
+_LENGTH, _OTHERS = b"content-length", frozenset((b"connection", b"transfer-encoding"))
+"""What says how long a body is, and headers that uvicorn must look at itself."""
+
+
+class WholeReplies(RequestResponseCycle):
+    """One request of uvicorn; its reply leaves in one write if its body comes as a whole."""
+
+    _begun: Any = None
+
+    async def send(self, message: Any) -> None:
+        """Take the head of a reply, or a part of its body."""
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._begun = message  # nothing has left: a reply in its place may still be sent
+            return
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            if self.flow.write_paused and not self.disconnected:
+                await self.flow.drain()
+            if (whole := self._whole(begun, message)) is not None:
+                self._leave(whole)
+                return
+            await super().send(begun)
+        await super().send(message)
+
+    def _whole(self, begun: Any, message: Any) -> bytes | None:
+        """The whole reply; None if it is of a kind that uvicorn writes."""
+        status, body = begun["status"], message.get("body", b"")
+        usual = self.keep_alive and self.scope["method"] != "HEAD" and status in STATUS_LINE
+        if not usual or message.get("more_body", False) or self.disconnected:
+            return None
+        headers = head_lines([*self.default_headers, *begun.get("headers", ())], len(body))
+        return None if headers is None else b"%b%b\r\n%b" % (STATUS_LINE[status], headers, body)
+
+    def _leave(self, whole: bytes) -> None:
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        self.transport.write(whole)
+        self.message_event.set()
+        self.on_response()
+
+
+def head_lines(headers: Sequence[tuple[bytes, bytes]], length: int) -> bytes | None:
+    r"""The headers of a reply with a body of a length, as they are sent.
+
+    None if they do not tell that length, once, or have one that uvicorn must look at itself.
+
+    Examples:
+        >>> head_lines([(b"content-length", b"2"), (b"Age", b"0")], 2)
+        b'content-length: 2\r\nage: 0\r\n'
+        >>> head_lines([(b"age", b"0")], 2) is None
+        True
+    """
+    if (_LENGTH, b"%d" % length) not in headers:
+        return None
+    try:
+        lines = b"".join(map(_line, headers))
+    except _NotOurs:
+        return None
+    return lines if lines.count(_LENGTH) == 1 else None
+
+
+@lru_cache(maxsize=1024)
+def _line(header: tuple[bytes, bytes]) -> bytes:
+    """A header as it is sent; most are the same in every reply, and are looked at once.
+
+    Raises:
+        _NotOurs: If uvicorn must look at it.
+        RuntimeError: If it would be more than one header.
+    """
+    name, value = header[0].lower(), header[1]
+    if name in _OTHERS:
+        raise _NotOurs
+    if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+        raise RuntimeError("a header of a reply has characters that no header may have")
+    return b"%b: %b\r\n" % (name, value)
+
+
+class _NotOurs(Exception):
+    """A header that says how a reply or a connection ends."""
 
 
 class _HeadersTooLarge(Exception):
@@ -38,7 +131,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(**given)
         self._limits = limits
         self._head = self._named = 0
-        self._too_large = False
+        self._too_large, self._heading = False, False
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -47,7 +140,8 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.connections) > self._limits.connections:
             self._refuse(problem("unavailable", "there are too many connections; come again"))
             return
-        self._begin_heading()
+        self._heading = True
+        self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -57,8 +151,9 @@ class BoundedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take some bytes."""
         super().data_received(data)
-        if self._deadline is None:
+        if not self._heading:
             return  # no headers are awaited
+        self._await_headers()
         # Of a long line without an end the parser tells nothing until it ends.
         self._head += len(data)
         if self._head > self._limits.header_bytes:
@@ -68,8 +163,8 @@ class BoundedConnection(HttpToolsProtocol):
         """A request begins, on a new connection or on one that was used before."""
         super().on_message_begin()
         self._named = 0
-        if self._deadline is None:
-            self._begin_heading()
+        # Most requests come in one piece: only who leaves headers open for later has a deadline.
+        self._heading = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header has come."""
@@ -81,6 +176,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._count(len(self.url))
         self._end_heading()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        # uvicorn has no other place to say of which class a request is.
+        cycle.__class__ = WholeReplies
+        super()._start_asgi_task(cycle, app)
 
     def send_400_response(self, msg: str) -> None:
         """What is no request is refused, in the words of all refusals."""
@@ -96,11 +196,12 @@ class BoundedConnection(HttpToolsProtocol):
             self._too_large = True
             raise _HeadersTooLarge
 
-    def _begin_heading(self) -> None:
-        self._deadline = self.loop.call_later(self._limits.header_seconds, self._late)
+    def _await_headers(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self._limits.header_seconds, self._late)
 
     def _end_heading(self) -> None:
-        self._head = 0
+        self._head, self._heading = 0, False
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

@@ -8,21 +8,27 @@ all that left before it, and all of that is public. So the sums over moments of
 
 are martingales with known variances: divided by their standard deviation they are nearly standard
 normal if the model is right. The largest of them is reported, with how often so large a one would
-be seen among all of them. It is a hint and no proof: noise hides slow changes, and a hundred looks
-a day show a false alarm of one in a hundred every day.
+be seen among all of them. That is a hint and no proof: noise hides slow changes, and a hundred
+looks a day show a false alarm of one in a hundred every day. Beside it stands what bets against the
+model made (`stream_bets.py`): an alarm of theirs is a proof, at any number of looks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.alphabet import Label
+from sfumato.core.printed import shown_up
+from sfumato.models.drift_capital import DriftCapital
 from sfumato.service.fleet_documents import DriftDocument, OutputShare
 from sfumato.service.followed_streams import Surprise
 from sfumato.service.readable_release import plain
+from sfumato.service.stream_bets import StreamBets, capital_of
 
 LEAST = 50
 """Outputs below which sums are not nearly normal."""
@@ -31,9 +37,12 @@ _SHOWN = 16
 
 
 def drift(
-    release: str, looked_at: Sequence[Sequence[Surprise]], labels: Sequence[Label]
+    release: str,
+    looked_at: Sequence[Sequence[Surprise]],
+    labels: Sequence[Label],
+    bets: Sequence[StreamBets] = (),
 ) -> DriftDocument:
-    """The hint, from the last outputs of some streams."""
+    """The hint, from the last outputs of some streams, and the proof, from all bets on them."""
     outputs = [one for stream in looked_at for one in stream]
     variance = math.fsum(one.variance for one in outputs)
     if len(outputs) < LEAST or variance <= 0:
@@ -54,7 +63,25 @@ def drift(
         shares=sorted(shares, key=lambda one: -abs(one.surprise))[:_SHOWN],
         false_alarm=rate,
         hint=_words(rate),
+        **_proof(capital_of(bets)),
     )
+
+
+def _proof(made: DriftCapital | None) -> dict[str, Any]:
+    """What bets made of all outputs so far; blocks before the last say what parts of them did."""
+    if made is None:
+        return {"proof": "nobody bets on batches, large alphabets or chains of higher order"}
+    capital = float(made.log_capital[-1])
+    alarm = capital >= made.threshold
+    times, wanted = portable.exp(min(capital, 700.0)), 1 / made.alpha
+    words = (
+        f"bets against the model made {times:,.3g} times what they began with; the alarm is at "
+        f"{wanted:,.0f} times, which a right model ever reaches with probability at most "
+        f"{shown_up(made.alpha)}, however often these streams are looked at"
+    )
+    if alarm:
+        words += f"; most of it by the bet that {made.best.name}: learn again (`sfumato learn`)"
+    return {"log_capital": capital, "alarm": alarm, "alpha": made.alpha, "proof": words}
 
 
 def _shares(outputs: Sequence[Surprise], labels: Sequence[Label]) -> list[OutputShare]:

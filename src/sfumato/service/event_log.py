@@ -12,6 +12,7 @@ through: what it says may quote what it failed on.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
@@ -30,6 +31,7 @@ import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.keyed_digest import KeyedDigest
+from sfumato.service.log_lines import GatheredLines
 
 Field: TypeAlias = str | int | float | bool | None
 FIELDS = frozenset(
@@ -144,6 +146,15 @@ class EventLog:
         self._digest = KeyedDigest(secret)
         self.lost = 0
 
+    def gathered(self) -> EventLog:
+        """The same log for what happens in the event loop very often: see `GatheredLines`."""
+        made = copy.copy(self)
+        made._write = GatheredLines(self._write, self._lose)
+        return made
+
+    def _lose(self, lines: int) -> None:
+        self.lost += lines
+
     def event(
         self,
         name: str,
@@ -175,7 +186,9 @@ class EventLog:
             "level": _level(level),
             "event": name,
         }
-        line |= {field: _plain(told) for field, told in fields.items() if told is not None}
+        for field, told in fields.items():
+            if told is not None:
+                line[field] = _plain(told) if isinstance(told, str) else told
         if stream is not None:
             line["stream"] = self.stream_name(stream)
         if failure is not None:
@@ -191,7 +204,7 @@ class EventLog:
                 return stream
             case StreamNames.DIGEST:
                 name = stream.encode(errors="surrogatepass")
-                return self._digest(name).hex()[:_TAG_LETTERS]
+                return self._digest(name)[: _TAG_LETTERS // 2].hex()
 
     def record(self, record: logging.LogRecord) -> None:
         """Write what a library logs: who, how urgently, from where; not what it says."""
@@ -214,14 +227,12 @@ class EventLog:
         try:
             self._write(_encode(line) + b"\n")
         except (OSError, ValueError):  # a full disk, a reader that went away, a closed file
-            self.lost += 1
+            self._lose(1)
 
 
-def _plain(told: Field) -> Field:
-    """A field that cannot break a line or a terminal; text of another kind is not repeated."""
-    if isinstance(told, str) and _PLAIN.fullmatch(told) is None:
-        return "(unprintable)"
-    return told
+def _plain(told: str) -> str:
+    """A text that cannot break a line or a terminal; one of another kind is not repeated."""
+    return told if _PLAIN.fullmatch(told) is not None else "(unprintable)"
 
 
 def failures(problem: BaseException) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def _room(call: Call) -> None:
     """Refuse before a body is read, where it is known which queue it would wait in."""
     releases = call.application.releases
     try:
-        if call.query.release is not None or len(releases.open()) == 1:
+        if call.query.release is not None or releases.single:
             releases.named(call.query.release).gatherer.check_room()
     except QueueFull as full:
         raise busy(full.seconds, str(full)) from None

@@ -269,12 +269,22 @@ class DriftDocument(msgspec.Struct, frozen=True, kw_only=True):
         false_alarm: How often so large a surprise, or larger, would be seen if the model were
             right: for the largest of all those shown together, by normal approximation.
         hint: The same in words.
+        log_capital: Logarithm of what bets against the model have made of these streams, of 1;
+            None where nobody bets: batches, large alphabets, chains of higher order.
+        alarm: Whether that is so much that a right model ever lets it come about with probability
+            at most `alpha`, however often these streams are looked at.
+        alpha: That probability.
+        proof: The same in words.
         unavailable: Why there is none; empty if there is.
     """
 
     release: str
     streams: int = 0
     outputs: int = 0
+    log_capital: float | None = None
+    alarm: bool = False
+    alpha: float = 0.01
+    proof: str = ""
     surprise: float | None = None
     shares: list[OutputShare] = []
     false_alarm: float | None = None

@@ -23,6 +23,7 @@ from sfumato.core.guard import Guarded, guarded
 from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.service.readable_release import ReadableRelease, StreamRules
+from sfumato.service.stream_bets import StreamBets
 from sfumato.store.ledger_search import ReadableLedger
 from sfumato.store.protocol import Answer
 from sfumato.stream.audit_checks import CheckedBatch, Exposure, Totals
@@ -79,6 +80,7 @@ class FollowedStream(Guarded):
             self.unlisted = "a library of patterns has no belief of single values"
         self._state: StreamState = plan.begin(stream)
         self._told: list[tuple[int, Floats | None]] = []
+        self._bets = StreamBets.against(plan.model, in_batches=plan.in_batches)
         width = getattr(plan.budget, "width", None)
         losses = RealisedLoss(model, plan.value_loss)
         self._checks = (Exposure(model, plan, losses), Totals(plan, self.report, width))
@@ -142,6 +144,8 @@ class FollowedStream(Guarded):
                     self.unlisted, self._told = str(problem), []
         if not self.unlisted:
             self._told.append((length, told))
+        if self._bets is not None:
+            self._bets = self._bets.passed(told)
 
     @guarded
     def audit(self) -> StreamAudit:
@@ -154,6 +158,11 @@ class FollowedStream(Guarded):
     def recent_outputs(self) -> list[Surprise]:
         """The last outputs that told something, and how surprising they were."""
         return list(self._recent)
+
+    @guarded
+    def bets(self) -> StreamBets | None:
+        """What bets against the model made of it; None where there are none."""
+        return self._bets
 
     @guarded
     def recovery(self) -> Recovery | None:

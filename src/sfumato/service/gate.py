@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sfumato.service.access import AccessControl
 from sfumato.service.access_keys import Action
@@ -17,6 +18,9 @@ from sfumato.service.callers import Caller, Denial, Forbidden, Unauthenticated
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.rate_limits import FailedAttempts, KeyRates, retry_after
 from sfumato.service.request_log import note_key, note_reason
+
+Shown = TypeVar("Shown")
+_ACTIONS: dict[str, Action] = {action.value: action for action in Action}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +41,28 @@ class Admitted:
     def require(self, action: str, stream: str | None = None) -> None:
         """Refuse what the key does not allow, whether or not there is such a stream."""
         try:
-            self.caller.require(Action(action), stream)
+            self.caller.require(_ACTIONS[action], stream)
         except Forbidden as refused:
             raise forbidden(refused) from None
 
     def outside(self, action: str, streams: Iterable[str]) -> set[str]:
         """Those of some streams on which the key does not allow an action."""
-        return self.caller.key.outside(Action(action), streams)
+        return self.caller.key.outside(_ACTIONS[action], streams)
 
     def require_everywhere(self, action: str) -> None:
         """Refuse what is about all streams to whoever may not touch each of them."""
         try:
-            self.caller.require_everywhere(Action(action))
+            self.caller.require_everywhere(_ACTIONS[action])
         except Forbidden as refused:
             raise forbidden(refused) from None
 
     def may(self, action: str) -> bool:
         """Whether the key allows an action, on whatever streams."""
-        return self.caller.may(Action(action))
+        return self.caller.may(_ACTIONS[action])
 
     def may_everywhere(self, action: str) -> bool:
         """Whether it does on all streams that are, or will be."""
-        return self.caller.key.may_everywhere(Action(action))
+        return self.caller.key.may_everywhere(_ACTIONS[action])
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -73,7 +77,7 @@ class Admitted:
     def require_unlimited(self, action: str) -> None:
         """Refuse what is about all releases to whoever may know of some."""
         try:
-            self.caller.require_unlimited(Action(action))
+            self.caller.require_unlimited(_ACTIONS[action])
         except Forbidden as refused:
             raise forbidden(refused) from None
 
@@ -105,15 +109,17 @@ class AccessGate:
 
     def admit(self, header: str | None, peer: str | None) -> Admitted:
         """Who asks, by the header `Authorization`; a request is counted."""
-        return self._admitted(lambda: self.control.identify(header), peer)
+        return self._admitted(self.control.identify, header, peer)
 
     def admit_key(self, key: str, peer: str | None) -> Admitted:
         """The same by the text of a key."""
-        return self._admitted(lambda: self.control.identify_text(key), peer)
+        return self._admitted(self.control.identify_text, key, peer)
 
-    def _admitted(self, identify: Callable[[], Caller], peer: str | None) -> Admitted:
+    def _admitted(
+        self, identify: Callable[[Shown], Caller], shown: Shown, peer: str | None
+    ) -> Admitted:
         try:
-            caller = identify()
+            caller = identify(shown)
         except Unauthenticated as refused:
             raise self._turned_away(refused, peer) from None
         note_key(caller.id)

@@ -13,8 +13,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from sfumato.core.errors import SfumatoError
 from sfumato.store.live import Reason, Refused, Reply
@@ -82,8 +83,7 @@ class GroupWatch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(msgspec.Struct, frozen=True, eq=False):
     """What one asker asks at once; `events` is None where waiting values are to be released."""
 
     events: EventColumns | None

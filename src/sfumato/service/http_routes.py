@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
+from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from sfumato.service.addresses import Addresses
 from sfumato.service.application import Application
 from sfumato.service.event_routes import EVENT_OPERATIONS
 from sfumato.service.health_routes import HEALTH_OPERATIONS
@@ -38,14 +39,18 @@ class Service:
         self.operations = (*operations, document_operation(operations))
         self.ending = False
         self.sockets = Sockets(application)
-        addresses: dict[str, list[Operation]] = {}
+        methods: dict[str, list[Operation]] = {}
         for one in self.operations:
-            addresses.setdefault(one.path, []).append(one)
-        routes: list[BaseRoute] = [
-            Route(path, endpoint=Endpoint(there, application)) for path, there in addresses.items()
-        ]
-        routes.append(WebSocketRoute(SOCKET_PATH, endpoint=cast(Any, self.sockets)))
-        self._router = Router([*routes, *pages], redirect_slashes=False, default=_nothing_here)
+            methods.setdefault(one.path, []).append(one)
+        endpoints = {path: Endpoint(there, application) for path, there in methods.items()}
+        self._addresses = Addresses(endpoints)
+        socket = WebSocketRoute(SOCKET_PATH, endpoint=cast(Any, self.sockets))
+        self._router = Router([socket, *pages], redirect_slashes=False, default=_nothing_here)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where there are operations, with names in braces."""
+        return self._addresses.templates
 
     def end(self) -> None:
         """Be ready for nothing more; what was begun is ended by whoever serves this."""
@@ -56,6 +61,10 @@ class Service:
         if scope["type"] in ("http", "websocket") and (raw := scope.get("raw_path")):
             # A name in the address may hold an escaped slash: it is unescaped when it is apart.
             scope["path"] = raw.partition(b"?")[0].decode("ascii", "surrogateescape")
+        if scope["type"] == "http" and (found := self._addresses.find(scope["path"])) is not None:
+            scope["route"], scope["path_params"] = found.route, found.names
+            await found.route.endpoint(scope, receive, send)
+            return
         await self._router(scope, receive, send)
 
 

@@ -41,7 +41,7 @@ from sfumato.temporal.temporal_spec import document as temporal_document
 from sfumato.temporal.temporal_spec import parse_spec as parse_temporal
 
 JOBS = (STREAM.name, SERIES.name, TEMPORAL.name)
-_NOT_ASKED = ("model", "policy", "sealed", "event", "keep", "independent")
+_NOT_ASKED = ("model", "policy", "sealed", "event", "time", "keep", "independent")
 """Rules of tables, or that the service finds by itself."""
 
 
@@ -134,7 +134,8 @@ def as_stream_model(found: object) -> StreamModel:
         return StreamModel(found, Symbols(found.alphabet))
     if not isinstance(found, StreamModel):
         raise InvalidParameter("model", type(found).__name__, "hold a chain, as `sfumato fit` does")
-    return found
+    # Events that come over the network have no times that the plan is told of.
+    return found.steady
 
 
 def made_rules(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import assert_never
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from sfumato.store.live import Answered, Refused, Reply, Waiting
 from sfumato.store.live_columns import ReplyColumns
@@ -70,6 +78,42 @@ class _Now(Collector):
         yield conflicts
 
 
+class _Requests(Collector):
+    """Counts requests in plain numbers: what `prometheus_client` counts with takes a lock for each.
+
+    Counted in the event loop, read from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._statuses: Tally[tuple[str, int]] = Tally()
+        self._took: dict[str, list[int]] = {}
+        self._sums: dict[str, float] = {}
+
+    def count(self, operation: str, status: int, seconds: float) -> None:
+        self._statuses[operation, status] += 1
+        if operation not in self._took:
+            self._sums[operation] = 0.0
+            self._took[operation] = [0] * (len(_SECONDS) + 1)
+        self._took[operation][bisect_left(_SECONDS, seconds)] += 1
+        self._sums[operation] += seconds
+
+    def collect(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily(
+            "sfumato_requests", "Requests.", labels=["operation", "status"]
+        )
+        for (operation, status), count in self._statuses.copy().items():
+            requests.add_metric([operation, str(status)], count)
+        yield requests
+        took = HistogramMetricFamily(
+            "sfumato_request_seconds", "Of a request.", labels=["operation"]
+        )
+        bounds = [*map(floatToGoString, _SECONDS), "+Inf"]
+        for operation, counts in self._took.copy().items():
+            buckets = list(zip(bounds, accumulate(counts), strict=True))
+            took.add_metric([operation], buckets, self._sums[operation])
+        yield took
+
+
 class Metrics:
     """All figures of a service.
 
@@ -85,18 +129,9 @@ class Metrics:
 
     def __init__(self, figures: Callable[[], Iterable[ReleaseFigures]]) -> None:
         self.registry = own = CollectorRegistry()
-        self._told: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         by_release = ["release"]
-        self._requests = Counter(
-            "sfumato_requests", "Requests.", ["operation", "status"], registry=own
-        )
-        self._seconds = Histogram(
-            "sfumato_request_seconds",
-            "Of a request.",
-            ["operation"],
-            registry=own,
-            buckets=_SECONDS,
-        )
+        self._requests = _Requests()
+        own.register(self._requests)
         self._events = Counter(
             "sfumato_events", "Events by what became of them.", ["release", "outcome"], registry=own
         )
@@ -125,14 +160,8 @@ class Metrics:
         return generate_latest(self.registry)
 
     def request(self, operation: str, status: int, seconds: float) -> None:
-        """A request was answered."""
-        told = self._told.get((operation, status))
-        if told is None:
-            # Found by its names once: that takes longer than counting.
-            told = self._requests.labels(operation, str(status)), self._seconds.labels(operation)
-            self._told[operation, status] = told
-        told[0].inc()
-        told[1].observe(seconds)
+        """A request was answered; in the event loop only."""
+        self._requests.count(operation, status, seconds)
 
     def group(self, release: str, replies: ReplyColumns, seconds: float) -> None:
         """A group of events was answered."""

@@ -38,8 +38,7 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An operation without query parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One request, as a handler gets it.
 
     Attributes:
@@ -63,8 +62,7 @@ class Call:
         return self.visitor
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What a handler replies: a value of a documented type, or bytes of another media type."""
 
     content: Any = None
@@ -360,8 +358,19 @@ async def in_time(future: asyncio.Future[Any], seconds: float) -> Any:
     Raises:
         HttpProblem: 503.
     """
+    late = list[bool]()
+
+    def give_up() -> None:
+        late.append(future.cancel())
+
+    timer = asyncio.get_running_loop().call_later(seconds, give_up)
     try:
-        return await asyncio.wait_for(future, seconds)
-    except TimeoutError:
+        return await future
+    except asyncio.CancelledError:
+        asking = asyncio.current_task()
+        if late != [True] or (asking is not None and asking.cancelling()):
+            raise  # the asker went away: nobody is told anything
         detail = "no answer in time; what was asked may be answered yet: ask again with the same id"
+    finally:
+        timer.cancel()
     raise HttpProblem(problem("unstored", detail), {"retry-after": "1"})

@@ -278,8 +278,10 @@ class Readouts(Guarded):
         with release.ledger() as ledger:
             newest = ledger.search(LedgerQuery(limit=500)).entries
         names = islice(dict.fromkeys(entry.answer.stream for entry in newest), most)
-        looked_at = [self._followers.of(release, rules, name).recent_outputs() for name in names]
-        return drift(release.name, looked_at, rules.plan.model.alphabet.labels)
+        followed = [self._followers.of(release, rules, name) for name in names]
+        bets = [made for one in followed if (made := one.bets()) is not None]
+        looked_at = [one.recent_outputs() for one in followed]
+        return drift(release.name, looked_at, rules.plan.model.alphabet.labels, bets)
 
     def catalogue(
         self, query: ReleaseQuery, within: Collection[str] | None = None

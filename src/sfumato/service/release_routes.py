@@ -177,6 +177,21 @@ async def _done(act: Awaitable[None]) -> None:
         raise HttpProblem(of_error(wrong)) from None
 
 
+def rules_operation(handler: Callable[[Call], Awaitable[Result]]) -> Operation:
+    """The rules of a release, for whoever may send it events."""
+    return Operation(
+        name="get_rules",
+        method="GET",
+        path="/v1/rules",
+        summary="The rules of a release, for whoever audits its answers",
+        handler=handler,
+        action="release",
+        query=RulesQuery,
+        replies={200: RulesBody},
+        problems=("preparing", "unavailable"),
+    )
+
+
 def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tuple[Operation, ...]:
     """The operations of administrators on models, policies and releases."""
 
@@ -279,17 +294,7 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
             close,
             state,
         ),
-        Operation(
-            name="get_rules",
-            method="GET",
-            path="/v1/rules",
-            summary="The rules of a release, for whoever audits its answers",
-            handler=rules,
-            action="release",
-            query=RulesQuery,
-            replies={200: RulesBody},
-            problems=("preparing", "unavailable"),
-        ),
+        rules_operation(rules),
         Operation(
             name="get_admin_log",
             method="GET",

@@ -148,6 +148,11 @@ class Releases:
         """Those that take events."""
         return [state.open for state in self._states.values() if state.open is not None]
 
+    @property
+    def single(self) -> bool:
+        """Whether one release alone takes events: whatever is asked, it is asked."""
+        return len(self._states) == 1 or len(self.open()) == 1
+
     def figures(self) -> list[ReleaseFigures]:
         """What is measured of each now; from any thread."""
         return [

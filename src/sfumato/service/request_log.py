@@ -98,7 +98,7 @@ class _Seen:
         self.status: int | None = None
         self.failed = False
         self.bytes_in = self.bytes_out = 0
-        self.name = _named(b"%d" % next(_count)).hex()[:16]
+        self.name = _named(b"%d" % next(_count))[:8].hex()
         self.key: str | None = None
         self.reason: str | None = None
 
@@ -107,7 +107,8 @@ class _Seen:
         self.bytes_in += _size(message)
         return message
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
+        # No coroutine of its own: whoever awaits this awaits what is below.
         kind = message["type"]
         if kind in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
@@ -118,7 +119,7 @@ class _Seen:
             self.status = message.get("code", 1000)
         else:
             self.bytes_out += _size(message)
-        await self._send(message)
+        return self._send(message)
 
 
 def _size(message: Message) -> int:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from functools import lru_cache
+from typing import TypeAlias
+
 from sfumato.service.hardening import checked_origins
 from sfumato.service.request_log import App, Message, Receive, Scope, Send
 
+Header: TypeAlias = tuple[bytes, bytes]
 CONTENT_POLICY = "; ".join(
     (
         "default-src 'self'",
@@ -43,28 +48,28 @@ class SecurityHeaders:
             return
         secure = scope.get("scheme") == "https"
 
-        async def send_careful(message: Message) -> None:
+        def send_careful(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": careful(message.get("headers", ()), secure=secure)}
-            await send(message)
+                headers = careful(tuple(message.get("headers", ())), secure=secure)
+                message = {**message, "headers": headers}
+            return send(message)
 
         await self._app(scope, receive, send_careful)
 
 
-def careful(
-    headers: list[tuple[bytes, bytes]] | tuple[()], *, secure: bool
-) -> list[tuple[bytes, bytes]]:
+@lru_cache(maxsize=1024)
+def careful(headers: tuple[Header, ...], *, secure: bool) -> tuple[Header, ...]:
     """Headers of a reply, and those that every reply has in place of its own.
 
     Examples:
-        >>> dict(careful([(b"cache-control", b"max-age=60")], secure=False))[b"cache-control"]
+        >>> dict(careful(((b"cache-control", b"max-age=60"),), secure=False))[b"cache-control"]
         b'max-age=60'
     """
-    named = [(name.lower(), header) for header in headers for name in header[:1]]
-    kept = [header for name, header in named if name not in _ALWAYS]
-    if not any(name == _UNLESS_SAID[0] for name, _ in named):
+    names = [header[0].lower() for header in headers]
+    kept = [one for name, one in zip(names, headers, strict=True) if name not in _ALWAYS]
+    if _UNLESS_SAID[0] not in names:
         kept.append(_UNLESS_SAID)
-    return [*kept, *_OURS, *((_OVER_TLS,) if secure else ())]
+    return (*kept, *_OURS, *((_OVER_TLS,) if secure else ()))
 
 
 def guarded_app(app: App, origins: tuple[str, ...] = ()) -> App:

@@ -12,11 +12,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.shard_state import OtherRelease
 from sfumato.engines.spark.worker_plan import PlanDocument
+from sfumato.tables.documents import read_document
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -66,6 +71,24 @@ def state_type(release: str) -> StructType:
             types.StructField(IDENTITY, types.StructType(parts)),
         ]
     )
+
+
+def checkpoint_query(folder: str | Path) -> str:
+    """The id of the query that a checkpoint belongs to: what its coins are derived from.
+
+    Examples:
+        >>> folder = getfixture("tmp_path")
+        >>> _ = (folder / "metadata").write_text('{"id":"6f0a..."}')
+        >>> checkpoint_query(folder)
+        '6f0a...'
+    """
+    try:
+        told = msgspec.json.decode(read_document("--checkpoint", Path(folder) / "metadata"))
+    except msgspec.DecodeError:
+        told = None
+    if not isinstance(told, dict) or not isinstance(told.get("id"), str):
+        raise InvalidParameter("--checkpoint", str(folder), "be one of a streaming query of Spark")
+    return str(told["id"])
 
 
 @contextmanager

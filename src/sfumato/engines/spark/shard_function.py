@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
@@ -104,11 +103,14 @@ class ShardFunction:
         return AskedRows(streams, ids, times.to_numpy(), cells, hashes.to_numpy())
 
     def _table(self, model: StreamModel, left: ShardAnswers) -> pd.DataFrame:
-        import pandas as pd
+        import pyarrow as pa
 
         cells = _left(model, self._columns, left)
         kinds = self._columns.left
-        return pd.DataFrame({name: _cells_of(cells[name], kind) for name, kind in kinds.items()})
+        table = pa.table({name: column_array(cells[name], kind) for name, kind in kinds.items()})
+        # Whole numbers stay what they are where some are missing.
+        frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, split_blocks=True)
+        return frame
 
 
 def query_id() -> str:
@@ -124,14 +126,6 @@ def query_id() -> str:
     if not found:
         raise WorkerFailure("a release of live streams must run as a streaming query of Spark")
     return str(found)
-
-
-def _cells_of(cells: Cells, kind: type) -> NDArray[Any]:
-    """A column as data frames have it; whole numbers stay what they are where some are missing."""
-    array = column_array(cells, kind)
-    if kind is int and array.null_count:
-        return np.array(array.to_pylist(), dtype=object)
-    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _column(frame: pd.DataFrame, name: str) -> pa.Array:

@@ -142,7 +142,8 @@ class Answers:
         """As a table in Arrow's format."""
         import pyarrow as pa
 
-        columns = {name: pa.array(getattr(self, name)) for name in _WHOLE}
+        # A shard is rewritten whole by every micro-batch: small numbers take a fraction of it.
+        columns = {name: pa.array(_narrow(getattr(self, name))) for name in _WHOLE}
         columns |= {"ids": self.ids, "sip": pa.array(self.charges[:, 0])}
         columns["ldp"] = pa.array(self.charges[:, 1])
         batch = pa.RecordBatch.from_pydict(columns)
@@ -164,9 +165,18 @@ class Answers:
                 charges=np.zeros((0, 2)),
             )
         batch = pa.ipc.open_stream(stored).read_next_batch()
-        numbers = {name: batch.column(name).to_numpy() for name in _WHOLE}
+        numbers = {name: batch.column(name).to_numpy().astype(np.int64) for name in _WHOLE}
         sums = [batch.column(name).to_numpy() for name in ("sip", "ldp")]
         return cls(ids=batch.column("ids"), **numbers, charges=np.stack(sums, axis=1))
+
+
+def _narrow(numbers: Ints) -> NDArray[np.signedinteger[Any]]:
+    """Whole numbers in as few bytes as all of them fit in."""
+    least, most = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers
 
 
 _WHOLE = ("hashes", "places", "times", "sequences", "outcomes", "released", "signals")

@@ -91,7 +91,8 @@ class CompiledStreams(ShardStreams):
         if not rows.size:
             return []
         try:
-            return [(rows, self._fleet.run(cells[rows], which[rows]))]
+            with eagerly():
+                return [(rows, self._fleet.run(cells[rows], which[rows]))]
         except BudgetExceeded:
             # All or none: nothing has moved. Halves find the few that are refused.
             half = len(rows) // 2

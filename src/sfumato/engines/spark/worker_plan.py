@@ -57,8 +57,10 @@ class PlanDocument:
         """The document of a release value by value.
 
         Raises:
-            InvalidParameter: If rules, model and policy do not go together, or ask for batches.
+            InvalidParameter: If rules, model and policy do not go together, ask for batches, or
+                the model changes with time.
         """
+        model = model.steady
         named = None if policy is None else policy.fingerprint
         told = document(msgspec.structs.replace(spec, policy=named), model)
         made = parse_spec(told, "the rules").instant(model, policy)

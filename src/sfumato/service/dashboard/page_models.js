@@ -13,7 +13,7 @@ export function modelsPage() {
         h("div", { class: "grid" },
           h("section", { class: "card", "aria-labelledby": "releases-title" }, h("h2", { id: "releases-title" }, "Releases"), releases),
           h("section", { class: "card", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "Models and policies"), models),
-          h("section", { class: "card", "aria-labelledby": "drift-title" }, h("h2", { id: "drift-title" }, "Drift: a hint"), hint)));
+          h("section", { class: "card", "aria-labelledby": "drift-title" }, h("h2", { id: "drift-title" }, "Drift"), hint)));
     },
     async refresh(signal) {
       const partly = (problem) => { if (problem.status !== 403) throw problem; return { unavailable: "this key sees some streams only, and a hint looks at all of them" }; };
@@ -39,12 +39,14 @@ const often = (rate) => (rate >= 0.001 ? percent(rate) : "fewer than 1 in 1,000"
 
 function shown(drift) {
   const odd = drift.false_alarm < 0.05;
+  const badge = drift.alarm ? ["warn", "drift"] : odd ? ["warn", "worth a look"] : ["good", "nothing unusual"];
   return [
-    h("p", {}, h("span", { class: `badge ${odd ? "warn" : "good"}` }, odd ? "worth a look" : "nothing unusual"), " ", sentence(drift.hint)),
+    h("p", {}, h("span", { class: `badge ${badge[0]}` }, badge[1]), " ", sentence(drift.proof)),
+    h("p", {}, "A hint, from the last outputs alone: ", drift.hint, "."),
     h("p", { class: "quiet" }, `Looked at ${plural(drift.outputs, "output")} of the ${plural(drift.streams, "stream")} answered last. All outputs together were ${near(Math.abs(drift.surprise))} standard deviations `,
       `${drift.surprise < 0 ? "less" : "more"} surprising than the model expects. If the model is right, a difference as large as the largest here is seen in ${often(drift.false_alarm)} of looks. `,
       "It is computed from released values alone, so noise hides slow changes, and it costs no privacy."),
-    odd ? say("warn", "A hint is no proof: fit a model to fresh history and compare the two.") : null,
+    odd && !drift.alarm ? say("warn", "A hint is no proof: fit a model to fresh history and compare the two.") : null,
     drift.shares.length ? table("How often symbols left beside how often they were expected to, most surprising first", [
       { name: "Symbol", of: (row) => value(row.symbol) }, { name: "Left", number: true, of: (row) => count(row.observed) }, { name: "Expected", number: true, of: (row) => near(row.expected, 4) },
       { name: "Standard deviations", number: true, of: (row) => `${row.surprise > 0 ? "+" : ""}${near(row.surprise, 2)}` }], drift.shares) : null,
