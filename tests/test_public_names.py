@@ -35,6 +35,7 @@ TOP = [
     "InstantRelease",
     "LDP",
     "LIP",
+    "LearningRelease",
     "Ledger",
     "LiveEvent",
     "MarkovChain",
@@ -58,6 +59,7 @@ TOP = [
     "compare",
     "compile_policy",
     "disclosure",
+    "drift_test",
     "explain",
     "keyed",
     "load",
@@ -95,12 +97,13 @@ IN_ROOMS = {
         optimal paper_response randomized_response""",
     "store": """Catalogue FolderHome Home HomeAnchor HomeFiles MemoryHome Registry backup_home
         check_anchor check_home from_bytes open_home restore_home to_bytes""",
-    "stream": """Account Address Belief Bursts Domain Frontier Geometric LearnerState Learning
-        OtherTruth Outcome PairChain PlausibleChains Population
-        Recovery ReleaseSpec RunSpec SequenceTable Step StreamModel StreamState WindowBursts
+    "stream": """Account Address Belief Bursts ClusteredChain Cycle Domain DriftReport Frontier
+        Geometric LearnerState Learning LearningPlan LearningRules ModelVersion OtherTruth Outcome
+        OutputOrder PairChain PeriodicChain PlausibleChains Population Recovery ReleaseSpec RunSpec
+        SequenceTable Step StreamModel StreamState VersionHistory WindowBursts
         audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_robust
         forecast_widths frontier information_leakage instantaneous_leakage leakage_under learn
-        local_leakage look_ahead loss_floor read_tracks recover release_table
+        learn_mixture local_leakage look_ahead loss_floor read_tracks recover release_table
         sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement
         OwnMatrices TemporalPlan TemporalRelease TemporalSpec allocate audit_streams chain_leakage

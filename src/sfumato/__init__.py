@@ -64,7 +64,9 @@ if TYPE_CHECKING:
     from sfumato.store.files import load as load
     from sfumato.store.files import save as save
     from sfumato.stream.compile import compile_policy as compile_policy
+    from sfumato.stream.drift import drift_test as drift_test
     from sfumato.stream.fleet import Fleet as Fleet
+    from sfumato.stream.learning_release import LearningRelease as LearningRelease
     from sfumato.stream.plan import Plan as Plan
     from sfumato.stream.release import BatchedRelease as BatchedRelease
     from sfumato.stream.release import InstantRelease as InstantRelease

@@ -152,7 +152,7 @@ def test_who_has_longer_streams_is_not_found_by_that() -> None:
 def test_a_missing_torch_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     plan, known, live, _ = scene(2.0)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(sf.SfumatoError, match=r"pip install sfumato\[attacks\]"):
+    with pytest.raises(sf.SfumatoError, match=r"pip install .sfumato\[attacks\]"):
         reidentify_raw_by_network(known, {"x": live[0]}, plan)
 
 

@@ -126,7 +126,7 @@ def test_missing_values_are_refused_left_out_or_passed_over(
         ([], "--source must be given"),
         (["--source", "s", "--missing", "symbol"], "--missing must be refuse, drop or skip"),
         (["--source", "s", "--refused", "keep"], "--refused must be stop or drop"),
-        (["--source", "s", "--key-file", "open.key"], "owner alone"),
+        (["--source", "s", "--access-key-file", "open.key"], "owner alone"),
     ],
 )
 def test_what_is_wrong_with_a_call_is_said_before_anything_is_sent(
@@ -155,7 +155,7 @@ def test_a_key_file_of_its_owner_is_read(
     key = live.parent / "own.key"
     key.write_text(KEY + "\n")
     key.chmod(0o600)
-    assert push(live, url, "--source", "s", "--key-file", str(key))[0] == 0
+    assert push(live, url, "--source", "s", "--access-key-file", str(key))[0] == 0
 
 
 def test_other_formats_and_a_report_for_machines(

@@ -2,11 +2,7 @@
 
 import json
 import os
-import subprocess
 import sys
-import sysconfig
-import venv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +10,8 @@ import pytest
 
 from sfumato.cli import warm_jobs
 from sfumato.core.carried_loops import FOLDER, RECORD
+from tests.deploy.conftest import ROOT, run
 
-ROOT = Path(__file__).parents[2]
-_CHOICES = ("SFUMATO_", "NUMBA_")
 # What a stranger does first, as the README has it; a key, so that answers can be compared.
 FIRST = (
     "fit history.csv --stream user --value place -o city.model",
@@ -39,33 +34,6 @@ names = [each.data["dispatcher"].py_func.__qualname__ for _, each in seen.buffer
 told = {"code": code, "compiled": names, "program": sfumato.__file__}
 open(sys.argv[1], "w").write(json.dumps(told))
 """
-
-
-def run(*words: object, cwd: Path, **environment: str) -> None:
-    # Nobody's own folder of loops, nor another processor than this one.
-    around = {name: os.environ[name] for name in os.environ if not name.startswith(_CHOICES)}
-    told = [str(word) for word in words]
-    subprocess.run(told, check=True, cwd=cwd, env=around | environment)
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An environment in which the wheel was installed; other libraries are lent from here."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = ("-m", "hatchling", "build", "--target", "wheel", "--directory", folder)
-    run(sys.executable, *build, cwd=ROOT, HATCH_BUILD_HOOK_ENABLE_CUSTOM="true")
-    (wheel,) = folder.glob("sfumato-*.whl")
-    tag = "cp{0}{1}-cp{0}{1}".format(*sys.version_info)
-    system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    assert wheel.name.endswith(f"-{tag}-{system}.whl")
-    venv.create(folder / "venv", with_pip=False)
-    inner = folder / "venv" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", inner)
-    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
-    (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (site / "lent.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    yield folder
-    assert not list(site.rglob("__pycache__/*.nb[ic]"))
 
 
 def first_commands(python: Path | str, folder: Path, **environment: str) -> list[dict[str, Any]]:
@@ -113,3 +81,5 @@ def test_a_wheel_with_loops_asks_for_what_compiled_them_and_says_that_all_jobs_a
         assert f"Requires-Dist: {name}=={record['conditions'][name]}" in asked
     assert list(record["jobs"]) == sorted(warm_jobs.JOBS)
     run(installed / "venv" / "bin" / "sfumato", "warm", "--check", cwd=installed, PYTHONPATH="")
+    # Nothing was compiled above; pages do more, and have an environment of their own.
+    assert not list(site.rglob("__pycache__/*.nb[ic]"))

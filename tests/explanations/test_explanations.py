@@ -13,6 +13,8 @@ import sfumato as sf
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.explanations.artefacts import explain
 from sfumato.explanations.belief_words import belief_range
+from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.learnt_history import LearntHistory
 from sfumato.models.plausible import PlausibleChains
 from sfumato.store.files import save_plausible
 from tests.shell.running import call, done
@@ -90,6 +92,19 @@ def test_a_certificate_says_what_it_means(tmp_path: Path) -> None:
     assert any("10 % may give it" in line for line in found["lines"])
 
 
+def test_published_columns_are_explained_with_how_near_is_found(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    rows = [f"{150 + place % 40},{50 + place % 31}" for place in range(60)]
+    table.write_text("\n".join(["height,weight", *rows]) + "\n")
+    done("publish", "--table", table, "--columns", "height,weight", "--accuracy", 2, "--sigma", 8,
+         "--noise", "gaussian", "--coupling", "gaussian", "--order", "shuffled",
+         "-o", tmp_path / "out.csv")  # fmt: skip
+    lines = explain(tmp_path / "out.csv.certificate.json").lines
+    asked = "height within 2 (noise of 8, standard deviation), weight within 2 (noise of 8"
+    assert asked in lines[1] and "a blind guess" in lines[2]
+    assert any("(--history)" in line for line in lines)
+
+
 def test_an_edited_certificate_is_not_put_in_words(tmp_path: Path) -> None:
     certificate = tmp_path / "out.csv.certificate.json"
     certificate.write_text(json.dumps({"format": "sfumato certificate 1", "job": "privatize"}))
@@ -119,3 +134,15 @@ def test_a_set_of_plausible_models_is_put_in_words(tmp_path: Path) -> None:
     assert any("With confidence 0.95" in line for line in found.lines)
     save_plausible(PlausibleChains.from_radius(chain, 1.0), tmp_path / "all.set")
     assert any("may be anything" in line for line in explain(tmp_path / "all.set").lines)
+
+
+def test_a_learnt_model_says_what_it_was_learnt_from(tmp_path: Path) -> None:
+    chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+    told = LearntHistory("ab12", 20, 1_000)
+    model = StreamModel(chain, Symbols(chain.alphabet), learnt=told)
+    sf.save(model, tmp_path / "learnt.model")
+    lines = explain(tmp_path / "learnt.model").lines
+    assert any("1,000 released values of 20 streams" in line for line in lines)
+    sf.save(StreamModel(chain, Symbols(chain.alphabet)), tmp_path / "plain.model")
+    assert b"learnt" not in (tmp_path / "plain.model").read_bytes()
+    assert any("If `fit` made it" in line for line in explain(tmp_path / "plain.model").lines)

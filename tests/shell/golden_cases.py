@@ -18,7 +18,7 @@ from sfumato.store.catalogue_contents import ReleaseContent
 from sfumato.store.folder_home import FolderHome
 from tests.shell.golden_text import lines_table, printed, shown, table
 from tests.shell.running import call
-from tests.shell.tables import csv_bytes, walk
+from tests.shell.tables import PLACES, csv_bytes, walk
 
 Step = str
 """A command line without `sfumato`; parts are separated by blanks, quotes keep blanks."""
@@ -49,6 +49,18 @@ class Case:
 
 
 # Tables ------------------------------------------------------------------------------------------
+
+
+def _two_kinds(count: int, values: int) -> Iterator[tuple[str, str]]:
+    """People of two kinds: those who stay where they are, and those who go round."""
+    places = ("bakery", "clinic", "market", "school")
+    for person in range(count):
+        place = person // 2
+        for moment in range(values):
+            yield f"c{person}", places[place % 4]
+            # Now and then either kind does what the other does.
+            odd = (7 * person + 5 * moment) % 11 == 0
+            place += (person % 2 == 0) == odd
 
 
 def people(count: int) -> Iterator[tuple[Any, ...]]:
@@ -97,6 +109,12 @@ def _moments(length: int) -> Iterator[tuple[str, int, int]]:
         yield "ab"[row % 2], home, 220 - home
 
 
+def _restless(length: int) -> Iterator[tuple[str, str]]:
+    """People who stay nowhere."""
+    for row in range(length):
+        yield f"u{row % 3}", PLACES[(row // 3 * 2 + row % 5) % len(PLACES)]
+
+
 def tables() -> dict[str, bytes]:
     """Name of a file -> what is in it."""
     place, timed = ["person", "place"], ["person", "place", "when", "wave", "user"]
@@ -112,10 +130,12 @@ def tables() -> dict[str, bytes]:
     body = ["id", "height", "weight", "pressure", "town"]
     return {
         "history.csv": csv_bytes(timed, _timed(walk(1, rows=400))),
+        "kinds.csv": csv_bytes(["person", "place"], _two_kinds(24, 16)),
         "live.csv": csv_bytes(timed, _timed(live)),
         "monday.csv": csv_bytes(timed, _timed(live)),
         "tuesday.csv": csv_bytes(timed, _timed(walk(8, rows=40), 2)),
         "gaps.csv": csv_bytes(place, gaps),
+        "restless.csv": csv_bytes(place, _restless(600)),
         "strange.csv": csv_bytes(place, strange),
         "levels.csv": csv_bytes(place, levels),
         "numbers.csv": csv_bytes(place, numbers),
@@ -252,8 +272,18 @@ def _told(
 # Cases -------------------------------------------------------------------------------------------
 
 COMMANDS = (
-    *("fit", "plan", "compile", "release", "audit", "recover", "learn", "attack", "design"),
-    *("implied", "privatize", "disclosure", "publish", "compare", "realtime", "demo", "study"),
+    *("fit", "plan", "compile", "release", "audit", "recover", "learn", "drift", "attack"),
+    *(
+        "design",
+        "implied",
+        "privatize",
+        "disclosure",
+        "publish",
+        "compare",
+        "realtime",
+        "demo",
+        "study",
+    ),
     *("sample", "explain", "start", "doctor"),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
@@ -323,6 +353,7 @@ def _fit() -> Iterator[Case]:
         "drop": "fit gaps.csv --missing drop",
         "skip": "fit gaps.csv --missing skip",
         "small": "fit strange.csv",
+        "clusters": "fit kinds.csv --clusters 2",
     }
     for name, step in more.items():
         yield Case(f"fit-{name}", (f"{step} {FIT} -o new.model",))
@@ -383,6 +414,23 @@ def _release() -> Iterator[Case]:
             (audit,) if name not in ("gaps",) else (f"audit private.csv -m {model} --simulation",)
         )
         yield Case(f"release-{name}", (rule, *told))
+
+
+def _periodic() -> Iterator[Case]:
+    times = "--time when --keep when"
+    yield Case(
+        "release-periodic",
+        (
+            f"fit history.csv {FIT} --time when --period hour -o day.model",
+            "explain day.model",
+            f"release live.csv -m day.model --epsilon 0.5 {times} {SEED} -o private.csv",
+            "audit private.csv -m day.model --simulation --against live.csv",
+            f"release live.csv -m day.model --epsilon 0.5 --time when {SEED} -o other.csv",
+            "plan -m day.model --epsilon 0.5",
+            "recover private.csv -m day.model -o guesses.csv",
+        ),
+        unseen=("day.model",),
+    )
 
 
 def _release_otherwise() -> Iterator[Case]:
@@ -598,6 +646,51 @@ def _recover() -> Iterator[Case]:
     )
 
 
+def _clusters() -> Iterator[Case]:
+    """A mixture of chains through every command that knows one, and what refuses it."""
+    fit, model = f"fit kinds.csv {FIT} --clusters 2 -o two.model", "-m two.model"
+    response = "--method randomized-response"
+    yield Case(
+        "clusters",
+        (
+            fit,
+            f"{fit} --json",
+            "explain two.model",
+            f"release kinds.csv {model} --epsilon 1 {SEED} -o private.csv",
+            f"audit private.csv {model} --simulation",
+            f"audit private.csv {model} --simulation --truth city.model",
+            f"recover private.csv {model} -o guessed.csv",
+            f"plan {model} --epsilon 1 --streams 3 --length 8",
+            f"release kinds.csv {model} --epsilon 2 {response} {SEED} -o more.csv",
+            f"learn more.csv {model} --clusters 2 -o learnt.model",
+            f"learn more.csv {model} --clusters 2 -o learnt.model --json",
+        ),
+        silent=1,
+    )
+    release = f"release kinds.csv {model} --epsilon 1 {SEED} -o private.csv"
+    yield Case(
+        "refused-clusters",
+        (
+            fit,
+            f"{release} {response}",
+            f"{release} --method far-sighted",
+            f"{release} --batch 2",
+            f"{release} --robust 0.1",
+            f"compile {model} --epsilon 1",
+            f"plan {model} --epsilon 1 --batch 2",
+            f"fit kinds.csv {FIT} --clusters 2 --order 2 -o new.model",
+            f"fit kinds.csv {FIT} --clusters 2 --private 1 --values a,b -o new.model",
+            f"fit kinds.csv {FIT} --clusters 2 --missing skip -o new.model",
+            f"fit kinds.csv {FIT} --clusters some -o new.model",
+            f"fit kinds.csv {FIT} --clusters 900 -o new.model",
+            "fit --uniform --values a,b --clusters 2 -o new.model",
+            f"learn private.csv {model} -o learnt.model",
+            f"learn private.csv {model} -o learnt.model --clusters 2 --order 2",
+        ),
+        silent=2,
+    )
+
+
 def _learn() -> Iterator[Case]:
     again = "learn private.csv -m city.model -o learnt.model"
     response = f"{RELEASE} --epsilon 2 --method randomized-response {SEED}"
@@ -620,6 +713,29 @@ def _learn() -> Iterator[Case]:
             "fit --uniform --bins 4 -o start.model",
             "fit history.csv --uniform --values a,b -o start.model",
             "fit history.csv --values a,b -o start.model",
+        ),
+        silent=1,
+    )
+
+
+def _drift() -> Iterator[Case]:
+    response = f"{RELEASE} --epsilon 2 --method randomized-response {SEED}"
+    again = "drift private.csv -m city.model"
+    yield Case("drift", (response, again, f"{again} --along moments --block 20 --json"), silent=1)
+    other = response.replace("live.csv", "restless.csv")
+    found = (f"{again} --plot drift.png", f"{again} --radius 0.01 --alpha 0.001 --quiet")
+    yield Case("drift-found", (other, *found), silent=1, unseen=("drift.png",))
+    yield Case(
+        "refused-drift",
+        (
+            response,
+            f"{again} --alpha 2",
+            f"{again} --along time",
+            f"{again} --block 0",
+            f"{again} --plot drift.txt",
+            f"{again} --radius 0.1 --plausible chains.set",
+            "drift live.csv -m city.model",
+            "drift private.csv -m order2.model",
         ),
         silent=1,
     )
@@ -773,6 +889,8 @@ def _columns() -> Iterator[Case]:
     crowd = "--table crowd.csv --columns weight,pressure --accuracy 3,5 --sigma 8 --noise gaussian"
     normal = "--coupling gaussian"
     yield Case("disclosure-crowd", (f"disclosure {crowd} {normal}",), slow=True)
+    papers = f"disclosure {asked} {ways['correlation']} --papers"
+    yield Case("disclosure-papers", (papers,))
     kept = "--keep town,id --independent id"
     yield Case("publish-keep", (f"publish {crowd} {normal} {kept} {SEED} -o noisy.csv",), slow=True)
     yield Case(
@@ -1013,10 +1131,13 @@ CASES: tuple[Case, ...] = tuple(
             _help,
             _fit,
             _release,
+            _periodic,
             _release_otherwise,
             _audit,
             _recover,
+            _clusters,
             _learn,
+            _drift,
             _attack,
             _plan,
             _design,

@@ -220,11 +220,38 @@ def instant_fallbacks() -> Sections:
     return told
 
 
+def clusters() -> Any:
+    """Two kinds of people: those whose values move as they do, and those who go backwards."""
+    forwards = sf.MarkovChain.fit(paths())
+    kinds = (forwards, forwards.reversed())
+    return sf.stream.ClusteredChain(np.array([0.75, 0.25]), kinds, 0.001)
+
+
+@case
+def periodic_models() -> Sections:
+    """A chain that changes with time: by the place in the stream, and by the hour."""
+    turns = sf.stream.PeriodicChain.fit(paths(), sf.stream.Cycle.of("6", phases=3))
+    loss = sf.loss.hamming(turns.alphabet)
+    release = sf.InstantRelease(turns, budget=sf.SIP(0.5), loss=loss, **simulated())
+    hours = [[place % 24 // 6 for place in range(len(path))] for path in paths()]
+    day = sf.stream.PeriodicChain.fit(paths(), sf.stream.Cycle.of("hour", 4), phases=hours)
+    return {
+        **release_of(release, paths()[0][:30]),
+        "model": {
+            "fingerprints": [turns.fingerprint, day.fingerprint],
+            "rows": [day.at(phase).row(0) for phase in range(4)],
+            "initial": day.initial.tolist(),
+        },
+        "file": list(stored(sf.store.to_bytes(day))),
+    }
+
+
 @case
 def instant_models() -> Sections:
     models = {
         "order 2": sf.MarkovChain.fit(paths(), order=2),
         "pairs": sf.stream.PairChain.fit(paths()),
+        "clusters": clusters(),
         "prior": sf.Prior([0.4, 0.3, 0.2, 0.1], sf.Alphabet(sorted(PLACES))),
     }
     told: Sections = {}
@@ -440,6 +467,7 @@ def models() -> Sections:
         },
         "order 2": list(stored(sf.store.to_bytes(second))),
         "pairs": list(stored(sf.store.to_bytes(sf.stream.PairChain.fit(paths())))),
+        "clusters": list(stored(sf.store.to_bytes(clusters()))),
         "library": list(
             stored(sf.store.to_bytes(sf.PatternLibrary.fit(paths(), width=2, most=12)))
         ),
@@ -493,6 +521,7 @@ def fingerprints() -> Sections:
         "chain": chain(),
         "order 2": sf.MarkovChain.fit(paths(), order=2),
         "pairs": sf.stream.PairChain.fit(paths()),
+        "clusters": clusters(),
         "prior": sf.Prior(BELIEF),
         "alphabet": chain().alphabet,
         "instant plan": plan,
@@ -766,6 +795,52 @@ def client() -> Sections:
             told[f"{kind.__name__} {url}"] = [str(refusal.value)]
     told["an event"] = [repr(sf.LiveEvent("ann", "home", id="e1"))]
     return told
+
+
+@case
+def drift() -> Sections:
+    model = chain()
+    loss, purpose = sf.loss.hamming(model.alphabet), sf.Purpose.SIMULATION
+    plan = sf.Plan(model, sf.PerStep(sf.SIP(2.0)), loss, purpose=purpose)
+    state, left, coins = plan.begin("ann"), list[Any](), sf.seeded(3)
+    for value in truth(120):
+        events, state = plan.step(state, [value], coins)
+        left += events
+    found = sf.drift_test({"ann": left}, plan, block=40)
+    return {
+        "drift": {
+            "ends": found.ends.tolist(),
+            "log_capital": found.log_capital.tolist(),
+            "alarm": found.alarm,
+            "chance": found.chance,
+        }
+    }
+
+
+@case
+def learning() -> Sections:
+    bit, purpose = sf.Alphabet.of_size(2), sf.Purpose.SIMULATION
+    release = sf.LearningRelease(
+        bit,
+        budget=sf.SIP(2.0),
+        loss=sf.loss.hamming(bit),
+        first=1000,
+        scouts=0,
+        ready=0.001,
+        purpose=purpose,
+        randomness=sf.seeded(4),
+    )
+    rng, values, left = np.random.default_rng(3), np.arange(40) % 2, list[str]()
+    for _ in range(30):
+        events = [release(f"u{place}", value) for place, value in enumerate(values.tolist())]
+        left.append("".join(str(event.released) for event in events))
+        values = np.where(rng.random(40) < 0.9, values, 1 - values)
+    told = release.spent("u3")
+    return {
+        "left (exact)": left,
+        "versions": [f"{one.values} values, moves {one.moves}" for one in release.versions],
+        "spent": [str(told.estimate), str(told.over_set), str(told.ldp), str(told.confidence)],
+    }
 
 
 @case

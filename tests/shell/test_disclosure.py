@@ -90,7 +90,7 @@ def test_the_command_the_call_and_the_keys_agree(people: Path, options: tuple[ob
 def test_words_on_the_terminal_are_the_numbers_of_the_report(people: Path) -> None:
     options = ("--sigma", 8, "--noise", "gaussian", "--coupling", "gaussian")
     found = done(*asked("disclosure", people, *options, "--json")).document
-    text = done(*asked("disclosure", people, *options)).out
+    text = done(*asked("disclosure", people, *options, "--papers")).out
     for name in ("delta", "delta_without_correlation", "gamma", "bound"):
         assert shown_up(found[name], 5) in text
     assert ("DOES NOT HOLD" in text) == (not found["bound_holds"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.cli.console import UNREAD
 from tests.shell.releasing import COLUMNS, LIVE, RULE, STEP, ledger_of, refused
 from tests.shell.running import call, done, litter, piped, rows, spawn
 from tests.shell.tables import PLACES, table
@@ -43,7 +44,8 @@ def test_a_bad_line_ends_the_output_on_a_whole_line(model: Path) -> None:
     assert result.code == 2
     assert result.out.endswith("\n")
     assert [line.count(",") for line in result.out.splitlines()] == [5, 5, 5]
-    assert result.err == "sfumato: -, row 3: value must be one of the 4 symbols of the alphabet\n"
+    rule = "sfumato: -, row 3: value must be one of the 4 symbols of the alphabet"
+    assert result.err.startswith(rule) and "palace" not in result.err
 
 
 def test_a_pipe_and_a_file_give_the_same_answers(model: Path, tmp_path: Path, key: Path) -> None:
@@ -70,9 +72,9 @@ def test_a_reader_that_goes_away_is_no_drama(model: Path, tmp_path: Path) -> Non
         assert pipe.process.stdout is not None
         pipe.process.stdout.close()
         pipe.send("a,market")
-        assert pipe.process.wait(timeout=60) not in (0, 1)  # 1 is a failed audit
+        assert pipe.process.wait(timeout=60) == UNREAD
         assert pipe.process.stderr is not None
-        assert b"Traceback" not in pipe.process.stderr.read()
+        assert pipe.process.stderr.read() == b""  # nobody is told, as of other programs before head
     kept, _ = ledger_of(ledger, model)
     assert [answer.sequence for answer in kept] == [0, 1]
     assert kept[0].released == told.split(",")[2]

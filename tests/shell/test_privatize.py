@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from sfumato.cli.console import UNREAD
 from sfumato.column.mechanism_registry import MECHANISMS
 from tests.shell.running import (
     COMMAND,
@@ -146,7 +147,7 @@ def test_a_reader_that_goes_away_is_no_drama(tmp_path: Path) -> None:
     process.stdout.close()
     said = process.stderr.read()
     process.stderr.close()
-    assert process.wait(PATIENCE) == 2
+    assert process.wait(PATIENCE) == UNREAD
     assert said == b""
     assert files(tmp_path) == {"survey.csv"}
 
@@ -515,7 +516,7 @@ def test_kept_columns_are_grouped_by_or_declared(people: Path, tmp_path: Path) -
 def test_an_order_that_tells_is_refused_kept_or_shuffled(tmp_path: Path) -> None:
     rows = sorted(survey(rows=200), key=lambda row: str(row[1]))
     source = write(tmp_path / "sorted.csv", NAMES, rows)
-    refused(call(*answer(source, tmp_path / "a.csv")), "order of the rows", "(--order: shuffled)")
+    refused(call(*answer(source, tmp_path / "a.csv")), "order of the rows", "(--order shuffled)")
     assert files(tmp_path) == {"sorted.csv"}
     options = ("--order", "shuffled", "--keep", "id", "--independent", "id")
     done(*answer(source, tmp_path / "b.csv", *options))
@@ -533,7 +534,7 @@ def test_missing_values_are_dropped_or_a_symbol_and_the_operator_gets_the_count(
 ) -> None:
     rows = [(row[0], "" if place % 10 == 3 else row[1]) for place, row in enumerate(survey())]
     source = write(tmp_path / "gaps.csv", ["id", "answer"], rows)
-    refused(call(*answer(source, tmp_path / "a.csv")), "row 4", "12 are (--missing: drop or symbol")
+    refused(call(*answer(source, tmp_path / "a.csv")), "row 4", "12 are (--missing drop or symbol")
     found = done(*answer(source, tmp_path / "b.csv", "--missing", "drop", "--json")).document
     assert (found["rows"], found["operator"]["missing"]) == (108, 12)
     said = done(*answer(source, tmp_path / "c.csv", "--missing", "symbol"))

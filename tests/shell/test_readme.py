@@ -1,26 +1,12 @@
 """The README says what the program says: its commands are run in order, in an empty folder."""
 
-import doctest
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.shell.running import done
-
-README = Path(__file__).parents[2] / "README.md"
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-def transcript() -> Iterator[tuple[str, str]]:
-    """Commands that are shown, and what is shown of their output."""
-    (block,) = re.findall(r"^```console\n(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
-    for part in block.split("$ ")[1:]:
-        command, _, told = part.partition("\n")
-        yield command, told
+from tests.shell.walked_pages import README, steps, walk
 
 
 def test_it_is_short() -> None:
@@ -35,16 +21,8 @@ def test_its_links_lead_somewhere() -> None:
 @pytest.mark.slow
 def test_first_steps_go_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    check = doctest.OutputChecker().check_output
-    steps = list(transcript())
-    assert len(steps) == 6
-    for command, told in steps:
-        program, *words = shlex.split(command)
-        assert program == "sfumato"
-        result = done(*words)
-        # What is said to people on the side is shown where nothing else is said.
-        text = result.out or result.err
-        assert check(told, text, FLAGS), f"{command}\n{text}"
+    assert len(steps(README)) == 6
+    walk(README, tmp_path)
 
 
 def test_its_twenty_lines_of_python_run() -> None:

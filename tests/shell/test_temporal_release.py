@@ -117,7 +117,7 @@ def test_streams_have_matrices_of_their_own(tmp_path: Path) -> None:
     people.write_text("stream,backward,forward\na,quick.csv,quick.csv\nb,sticky.csv,\n")
     live.write_text("user,place\n" + "a,home\nb,road\n" * 6)
     asked: tuple[object, ...] = ("--stream", "user", "--value", "place", "--mechanism", "response")
-    asked = (*asked, "--own", people, "--alpha", 1, "--steps", 6, "--symbols", "home,road")
+    asked = (*asked, "--own", people, "--alpha", 1, "--steps", 6, "--values", "home,road")
     private = tmp_path / "private.csv"
     told = done("temporal", "release", live, *asked, "-o", private, "--json").document
     scopes = [one["scope"] for one in told["certificate"]["guarantees"]]
@@ -151,7 +151,7 @@ REFUSALS: dict[str, tuple[tuple[object, ...], str]] = {
     "alpha": (("--alpha", 0), "alpha"),
     "mechanism": (("--mechanism", "laplace"), "mechanism"),
     "allocation": (("--allocation", "even", "--steps", 3), "allocation"),
-    "symbols": (("--mechanism", "response"), "--symbols must be given"),
+    "symbols": (("--mechanism", "response"), "--values must be given"),
     "both": (("--resume", "--append", "--ledger", "x"), "--append"),
     "nothing to resume": (("--resume",), "be the ledger of the interrupted run"),
     "key and seed": (("--key-file", "x", "--seed", 1), "--seed"),

@@ -183,7 +183,7 @@ def asking(url: str, ca: str | None) -> Iterator[Callable[..., Any]]:
     try:
         import httpx
     except ImportError:
-        rule = "have httpx to be asked: pip install sfumato[client]"
+        rule = 'have httpx to be asked: pip install "sfumato[client]"'
         raise InvalidParameter("--url", url, rule) from None
     refuse_open_way(url)
     key = environment_secret(KEY_VARIABLE)

@@ -26,6 +26,7 @@ from sfumato.cli import demo_command as demo
 from sfumato.cli import design_command as design
 from sfumato.cli import disclosure_command as disclosure
 from sfumato.cli import doctor_command as doctor
+from sfumato.cli import drift_command as drift
 from sfumato.cli import explain_command as explain
 from sfumato.cli import fit_command as fit
 from sfumato.cli import implied_command as implied
@@ -52,17 +53,20 @@ from sfumato.cli import temporal_release_command as temporal_release
 from sfumato.cli import verify_command as verify
 from sfumato.cli import verify_report_command as verify_report
 from sfumato.cli import warm_command as warm
-from sfumato.cli.command_groups import GroupedCommands
+from sfumato.cli.command_groups import GroupedCommands, WholeSummaries
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
     INTERRUPTED,
+    UNREAD,
     holding,
     interruption,
     print_line,
     say,
     standard_streams,
+    with_papers,
 )
+from sfumato.cli.deprecated_options import renamed
 from sfumato.cli.first_use import first_use
 from sfumato.cli.options import gathered, signature_of
 from sfumato.core.errors import SfumatoError
@@ -92,7 +96,8 @@ app = typer.Typer(
     `sfumato sample` writes some, and `sfumato demo` shows all of it on a small made-up town.
 
     Exit codes: 0 done, 1 an audit found a problem, 2 bad input or a refused release
-    (nothing half written), 70 a defect of the program, 130 interrupted, 143 terminated.
+    (nothing half written), 70 a defect of the program, 130 interrupted, 141 nobody reads the
+    output any more (`| head`), 143 terminated.
     """,
 )
 _TRACEBACK = "SFUMATO_TRACEBACK"
@@ -139,6 +144,7 @@ def _told(problem: BaseException) -> int:
             say("sfumato: there must be more memory for this input and these options")
         case BrokenPipeError():
             _silence()  # a reader that went away is nobody to tell
+            return UNREAD
         case OSError():
             say(f"sfumato: {problem.filename or 'output'}: {problem.strerror or problem}")
             _silence()
@@ -166,6 +172,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "audit": audit.audit,
     "recover": recover.recover,
     "learn": learn.learn,
+    "drift": drift.drift,
     "attack": attack.attack,
     "design": design.design,
     "implied": implied.implied,
@@ -227,13 +234,20 @@ _SPARK: dict[str, Callable[..., None]] = {
     "recover": spark.recover,
     "stream": spark_stream.stream,
 }
-over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
-ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
-keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
-entrants = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=access.HELP)
-bridges = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=bridge.HELP)
-sparks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=spark.HELP)
-stores = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=store.HELP)
+
+
+def _group(words: str) -> typer.Typer:
+    """Commands that belong together, under one name."""
+    return typer.Typer(cls=WholeSummaries, no_args_is_help=True, rich_markup_mode=None, help=words)
+
+
+over_time = _group(temporal.HELP)
+ledgers = _group(ledger.HELP)
+keys = _group(key.HELP)
+entrants = _group(access.HELP)
+bridges = _group(bridge.HELP)
+sparks = _group(spark.HELP)
+stores = _group(store.HELP)
 _GROUPS = (
     (app, _COMMANDS),
     (over_time, _OVER_TIME),
@@ -274,6 +288,10 @@ def whole_program(
         bool,
         typer.Option("--traceback", help="Show where an internal error (70) happened; anywhere."),
     ] = False,
+    papers: Annotated[
+        bool,
+        typer.Option("--papers", help="Also what stands in papers: theorems, bounds; anywhere."),
+    ] = False,
 ) -> None:
     """Options of the program as a whole; without a docstring of its own the help is the app's."""
 
@@ -281,11 +299,12 @@ def whole_program(
 def run() -> int:
     """Run the command line; return the exit code."""
     arguments = sys.argv[1:]
-    asked = _wanted.set("--traceback" in arguments)  # it may stand behind the command too
+    asked = _wanted.set("--traceback" in arguments)  # they may stand behind the command too
+    rest = [each for each in arguments if each not in ("--traceback", "--papers")]
     try:
         standard_streams()
-        with _terminable():
-            code = called([each for each in arguments if each != "--traceback"])
+        with _terminable(), with_papers("--papers" in arguments):
+            code = called(rest)
         sys.stdout.flush()
         return code
     except (KeyboardInterrupt, OSError) as problem:
@@ -302,7 +321,7 @@ def _built() -> Any:
 def called(arguments: list[str]) -> int:
     """Run one command; return the exit code."""
     try:
-        _built()(args=arguments, prog_name="sfumato")
+        _built()(args=renamed(arguments), prog_name="sfumato")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else BAD_INPUT
     return 0

@@ -116,7 +116,7 @@ def attack(given: AttackOptions) -> None:
 
         attack_certified(given)
         return
-    read = options.load_model(given.model)
+    read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
     policy, _ = policy_of(spec, given.policy, read, given.model)

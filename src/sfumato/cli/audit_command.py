@@ -200,9 +200,12 @@ def audit(given: AuditOptions) -> None:
                 print_line(", ".join(own))
             print_report(report, unit_of(spec.loss_for(model), model), own)
             if spec.robust is not None:
-                print_robust(spec.robust)
+                print_robust(spec)
+            for version in report.versions:
+                print_line(version)
             if report.truth is not None:
-                print_truth(report.truth, given.truth or given.model)
+                learnt = "the last estimate" if spec.learn is not None else given.model
+                print_truth(report.truth, given.truth or learnt)
         if len(reports) > 1:
             print_together(told)
         if any(spec.purpose != "release" for spec in rules):
@@ -306,6 +309,8 @@ def _audited(
     from sfumato.core.randomness import keyed
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
+    from sfumato.stream.learning_audit import check_kept, learnt_plan, three_numbers
+    from sfumato.stream.learning_plan import LearningPlan
     from sfumato.stream.replayed_coins import ReplayedCoins
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
@@ -318,9 +323,15 @@ def _audited(
     against = [Table.at(file, separator=given.separator) for file in true]
     counts = [source.count() for source in sources]
     total = None if None in counts else sum(count or 0 for count in counts)
-    plan = spec.plan(model, policy)
+    if spec.learn is None:
+        plan = spec.plan(model, policy)
+    else:
+        plan = learnt_plan(spec.learning(model), model, sources, given.ledger)
     also: list[Check] = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
-    if (other := truth_check(given, model, plan)) is not None:
+    other = truth_check(given, model, plan)
+    if other is None and isinstance(plan, LearningPlan):
+        other = three_numbers(plan)
+    if other is not None:
         also.append(other)
     with progress("auditing", total, given.shown.no_progress) as show:
         report = audit_table(
@@ -340,6 +351,9 @@ def _audited(
             also=also,
             progress=show,
         )
+    if isinstance(plan, LearningPlan):
+        check_kept(report, plan, [table.path for table in sources] or [given.ledger or ""])
+        report.versions = tuple(map(str, plan.history.versions()))
     if secret is not None:
         check_commitments(report, secret, given.commitment, specs)
     return report

@@ -86,5 +86,5 @@ def _bare(spec: ReleaseSpec) -> bytes:
     import msgspec
 
     other = {"missing": "refuse", "late": "refuse", "keep": (), "independent": ()}
-    bare = msgspec.structs.replace(spec, **other, event=None, sealed=None)
+    bare = msgspec.structs.replace(spec, **other, event=None, time=None, sealed=None)
     return msgspec.json.encode(bare)

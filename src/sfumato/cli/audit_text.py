@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from sfumato.stream.audit_total import ToldTogether
 
 _SHOWN, _NAMED = 10, 5
-_COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
-_COLUMNS += ["loss", "gain"]
+_LEGEND = {
+    "SIP": "what the stream leaked in all to an observer who knows the model, in nats: the "
+    "probability of the true sequence changed by a factor of at most e^SIP",
+    "at 1e-6": "the same, passed with a probability of at most one in a million",
+    "LDP": "the same whatever the observer knows, in nats",
+    "worst step": "SIP of its most telling output",
+    "window": "the most that any --window values in a row leaked, SIP",
+    "one value": "what all outputs together told about any single value, SIP",
+    "loss": "mean loss of a value, beside the true ones",
+    "gain": "by how much the true sequence became likelier, as a logarithm",
+}
+"""What the columns after the stream and its steps mean, for who has read no paper."""
 
 
 def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
@@ -35,7 +45,7 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
     worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
     table(
         f"{rows}, {len(report.streams):,} streams; those that leaked most",
-        _COLUMNS,
+        ["stream", "steps", *_LEGEND],
         [
             [
                 name,
@@ -49,6 +59,10 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
             for name, entry in worst
         ],
     )
+    for column, meaning in _LEGEND.items():
+        unused = {"window": "worst_window", "loss": "loss", "gain": "gain"}.get(column)
+        if unused is None or any(getattr(entry, unused) is not None for _, entry in worst):
+            print_line(f"  {column}: {meaning}")
     for line in _in_words(report, unit):
         print_line(line)
     if report.withheld:
@@ -100,8 +114,9 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
         said.append(much)
     if told:
         said.append(
-            f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "
-            f"value: its probability changed by at most {factor_text(told)}"
+            "all outputs of a stream together told who knows the model at most "
+            f"SIP({shown_up(told, 5)}) about any one value: its probability changed by at most "
+            f"{factor_text(told)}"
         )
     if report.mean_loss is not None:
         what = f"over {report.compared:,} values, repeated and withheld ones included"

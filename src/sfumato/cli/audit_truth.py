@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
-from sfumato.cli.console import print_line, table
+from sfumato.cli.console import cited, print_line, table
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.printed import shown_up
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.stream.audit_report import AuditReport
     from sfumato.stream.other_truth import OtherTruth
     from sfumato.stream.plan import Plan
+    from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.stream.truth_report import TruthReport
 
 _SHOWN = 10
@@ -54,7 +55,7 @@ def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTru
 
     if (given.truth, given.radius, given.plausible) == (None,) * 3:
         return None
-    other = model if given.truth is None else options.load_model(given.truth)
+    other = model.steady if given.truth is None else options.load_steady_model(given.truth)
     truth = other.value_by_value
     chains = None
     if given.radius is not None:
@@ -84,12 +85,16 @@ def write_truth(path: str, reports: Sequence[AuditReport], stream: str) -> None:
         sink.write(rows)
 
 
-def print_robust(radius: float) -> None:
+def print_robust(spec: ReleaseSpec) -> None:
     """Under which chains the numbers of a release for many chains hold."""
+    if isinstance(spec.robust, float | int):
+        more = f"`--radius {spec.robust:g}` adds"
+    else:
+        more = "`--plausible` with the file of the set adds"
     print_line(
-        f"SIP, also of windows and of the worst step, is that under the worst chain within "
-        f"{radius:g}; what is said of one value, and of losses, is under the model alone. "
-        f"`--radius {radius:g}` adds what leaked under the model"
+        f"SIP, also of windows and of the worst step, is that under the worst of "
+        f"{spec.robust_words}; what is said of one value, and of losses, is under the model alone. "
+        f"{more} what leaked under the model"
     )
 
 
@@ -116,9 +121,9 @@ def print_truth(report: TruthReport, truth: str) -> None:
         ],
     )
     print_line(
-        "the transfer bound adds to what each step states the gap between both beliefs (LIP Lemma "
-        "3), at most once more what is stated: the probability of an output under two beliefs "
-        "differs by no larger factor than the beliefs do"
+        "the transfer bound adds to what each step states the gap between both beliefs"
+        f"{cited('LIP Lemma 3')}, at most once more what is stated: the probability of an output "
+        "under two beliefs differs by no larger factor than the beliefs do"
     )
     if report.widest is None:
         return

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, say
-from sfumato.cli.options import flag, option, required
-from sfumato.cli.serve_command import DATABASE, chosen_rules
+from sfumato.cli.options import DATABASE, flag, option, required
+from sfumato.cli.serve_command import chosen_rules
 
 if TYPE_CHECKING:
     from sfumato.bridges.broker import Broker
@@ -76,24 +76,10 @@ class _Connection(options.Options):
 class _MqttOptions(options.Options):
     connection: _Connection
     messages: _Messages
-    home: str = required(
-        f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
-        "--home",
-    )
+    home: str = options.HOME
     secret_file: str | None = options.SECRET_FILE
     release: str = option("Name of the release that answers.", default="default")
-    model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
-    allowed: options.Budget
-    spread: options.Spread
-    loss: str | None = options.LOSS
-    way: options.Way
-    policy: str | None = option("Channels that `sfumato compile` made for this release.")
-    late: str = options.LATE_EVENT
-    missing: str = options.MISSING
-    when_exhausted: str = options.WHEN_EXHAUSTED
-    when_unknown: str = options.WHEN_UNKNOWN
-    key_folder: str | None = options.KEY_FOLDER
-    coins: str | None = option("Id of the release key of this release, in --key-folder.")
+    rules: options.LiveRules
     metrics_port: int | None = option("Serve figures for Prometheus on this port of 127.0.0.1.")
     log: str | None = option("File of the log, JSON lines [standard error].")
     plain_names: bool = flag("--log-stream-names", "Streams by name in the log, not by digest.")
@@ -248,7 +234,8 @@ def _bridge_home(given: _MqttOptions, reader: EventReader, broker: Broker, home:
     control = AccessControl(home.registry)
     names = StreamNames.PLAIN if given.plain_names else StreamNames.DIGEST
     log = EventLog(line_writer(given.log), control.secret("log"), names=names)
-    keys = None if given.key_folder is None else ReleaseKeys(given.key_folder, home.registry)
+    folder = given.rules.key_folder
+    keys = None if folder is None else ReleaseKeys(folder, home.registry)
     door, node = source_label(reader.identity), f"{socket.gethostname()}:{broker.client_id}"
     opened = _opened(given, ReleaseDesk(home, Releases(Limits()), keys, node, door))
     try:
@@ -279,11 +266,10 @@ def _opened(given: _MqttOptions, desk: ReleaseDesk) -> Opened:
     from sfumato.service.serve_release import establish
     from sfumato.stream.release_spec import JOB, parse_spec
 
-    name, path = given.release, given.model
+    name, path = given.release, given.rules.model
+    given.rules.check_model()
     if path is not None:
-        establish(desk, name, lambda begun: chosen_rules(given, path, begun), given.coins)
-    elif any(each is not None for each in vars(given.allowed).values()):
-        raise InvalidParameter("--model", None, "be given with a budget")
+        establish(desk, name, lambda begun: chosen_rules(given, path, begun), given.rules.coins)
     desk.catch_up()
     if name not in desk.catalogue.releases:
         rule = "be one of this home; --model and a budget make one"

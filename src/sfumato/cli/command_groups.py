@@ -9,7 +9,7 @@ import typer
 GROUPS: dict[str, tuple[str, ...]] = {
     "First steps": ("start", "sample", "demo", "explain", "doctor"),
     "Values of people over time": (
-        *("fit", "plan", "compile", "release", "learn", "audit", "recover", "attack"),
+        *("fit", "plan", "compile", "release", "audit", "drift", "learn", "recover", "attack"),
     ),
     "The same, live and at scale": ("serve", "push", "bridge", "spark"),
     "A series of numbers": ("compare", "realtime"),
@@ -22,20 +22,32 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-class GroupedCommands(typer.core.TyperGroup):
+_WHOLE = 1_000
+"""Letters of a summary: it is wrapped, never cut."""
+
+
+class WholeSummaries(typer.core.TyperGroup):
+    """Commands listed with the whole sentence that says what they do."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write all of them."""
+        names = self.list_commands(ctx)
+        self._write(formatter, "Commands", [(name, self.get_command(ctx, name)) for name in names])
+
+    def _write(self, formatter: Any, title: str, commands: list[Any]) -> None:
+        rows = [(name, command.get_short_help_str(_WHOLE)) for name, command in commands]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class GroupedCommands(WholeSummaries):
     """Commands listed under what they are for."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the groups; a command that is in none stands in the last one."""
         left = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        limit = formatter.width - 6 - max(map(len, left))
         for title, names in GROUPS.items():
             found = [(name, left.pop(name)) for name in names if name in left]
-            self._write(formatter, title, found, limit)
-        self._write(formatter, "Others", list(left.items()), limit)
-
-    def _write(self, formatter: Any, title: str, commands: list[Any], limit: int) -> None:
-        rows = [(name, command.get_short_help_str(limit)) for name, command in commands]
-        if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows)
+            self._write(formatter, title, found)
+        self._write(formatter, "Others", list(left.items()))

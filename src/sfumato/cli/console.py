@@ -14,8 +14,12 @@ from typing import Any
 
 from sfumato.core.printed import finite
 
-OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
+OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
+PAPERS = "SFUMATO_PAPERS"
+"""In the environment: the same as --papers."""
+
+_papers: ContextVar[bool] = ContextVar("papers", default=False)
 _held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
 
 
@@ -63,6 +67,32 @@ def interruption(problem: BaseException) -> KeyboardInterrupt | None:
     while link is not None and not isinstance(link, KeyboardInterrupt):
         link = link.__cause__ or link.__context__
     return link
+
+
+@contextmanager
+def with_papers(wanted: bool) -> Iterator[None]:
+    """References to papers are printed inside, if they are wanted here or in the environment."""
+    before = _papers.set(wanted or os.environ.get(PAPERS, "0") not in ("", "0"))
+    try:
+        yield
+    finally:
+        _papers.reset(before)
+
+
+def papers_wanted() -> bool:
+    """Whether what stands in a paper only is printed: numbers of theorems, bounds of theirs."""
+    return _papers.get()
+
+
+def cited(place: str) -> str:
+    """A place in a paper, in brackets after a blank; nothing unless papers are wanted.
+
+    Examples:
+        >>> with with_papers(True):
+        ...     cited("SIP Theorem 1")
+        ' (SIP Theorem 1)'
+    """
+    return f" ({place})" if papers_wanted() else ""
 
 
 def escaped(text: str) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.cli.console import print_line, say, table
+from sfumato.cli.console import papers_wanted, print_line, say, table
 from sfumato.core.printed import shown_down, shown_up
+from sfumato.explanations.note_words import in_options
 
 if TYPE_CHECKING:
     from sfumato.record.disclosure import DisclosureReport
     from sfumato.record.publish import Published
     from sfumato.record.remarks import Silence
+
+PAPER = "the paper's bound"
+"""How the remark about a bound that is none begins: `disclosure` has it in its documents always."""
 
 
 def tell(report: DisclosureReport, *, quiet: bool) -> None:
@@ -43,18 +47,24 @@ def tell(report: DisclosureReport, *, quiet: bool) -> None:
         f"found by {report.way}: between {shown_down(report.delta_low, 5)} and "
         f"{shown_up(report.delta_high, 5)}"
     )
-    print_line(
-        f"gamma (Definition 6): {shown_up(report.gamma, 5)}, with domains alone "
-        f"{shown_up(report.gamma_without_correlation, 5)}"
-    )
-    if report.bound_of != "nothing":
-        kept = "holds" if report.bound_holds else "DOES NOT HOLD"
-        print_line(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
+    if papers_wanted():
+        _tell_paper(report)
     if report.information_sampled is not None:
         told = shown_up(report.information_sampled, 4)
         print_line(f"mutual information of two columns, at most: {told} nats")
     print_line(_compared(report.silence))
     _say_notes(report.remarks, report.dropped)
+
+
+def _tell_paper(report: DisclosureReport) -> None:
+    """What the paper makes of it, whether or not it holds."""
+    print_line(
+        f"gamma (MDDP Definition 6): {shown_up(report.gamma, 5)}, with domains alone "
+        f"{shown_up(report.gamma_without_correlation, 5)}"
+    )
+    if report.bound_of != "nothing":
+        kept = "holds" if report.bound_holds else "DOES NOT HOLD"
+        print_line(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
 
 
 def _compared(silence: Silence) -> str:
@@ -71,7 +81,8 @@ def _say_notes(remarks: tuple[str, ...], dropped: int) -> None:
     if dropped:
         say(f"note: {dropped:,} rows with a missing value were left out (told to you alone)")
     for remark in remarks:
-        say(f"note: {remark}")
+        if papers_wanted() or not remark.startswith(PAPER):
+            say(f"note: {in_options(remark)}")
 
 
 def tell_published(done: Published, *, to_error: bool) -> None:

@@ -11,6 +11,7 @@ from sfumato.cli.console import hold, print_json, print_line, progress, say
 from sfumato.cli.options import argument, flag, option, required
 
 if TYPE_CHECKING:
+    from sfumato.models.cycle import Cycle
     from sfumato.stream.fit_model import Cut
 
 
@@ -35,6 +36,10 @@ class FitOptions(options.Options):
     y: str | None = option("Column of the second coordinate.")
     batch: int | None = option("Learn patterns of so many successive values and their followers.")
     patterns: int | None = option("Patterns to keep, with --batch; 1,000 if not given.")
+    clusters: str | None = option(
+        "People differ: fit a mixture of so many chains, each stream following one of them; auto "
+        "for as many as foretell streams held out."
+    )
     separator: str | None = options.SEPARATOR
     range_: str | None = option(
         "LOW:HIGH that bins are cut from (LOW:HIGH,LOW:HIGH for a grid); values beyond it are "
@@ -47,6 +52,16 @@ class FitOptions(options.Options):
         default="",
     )
     missing: str = options.MISSING
+    period: str | None = option(
+        "Fit a chain that changes with time: with the hour, weekday, hour-of-week or month of the "
+        "--time column, or with the place in the stream, again after so many values (48)."
+    )
+    phases: int | None = option(
+        "With --period: cut it into so many equal parts instead of all that it has (24 hours)."
+    )
+    time: str | None = option(
+        "With --period: column of times, as 2024-05-01T08:00. They are taken for public."
+    )
     uniform: bool = flag(
         "--uniform",
         "Without a history: all values are as likely as each other, whatever came before. Needs "
@@ -77,6 +92,15 @@ def fit(given: FitOptions) -> None:
     follows which. That suits click streams, whose alphabet is too large for a chain of batches;
     `sfumato release` then releases W values at a time.
 
+    With --period habits may change with the time of day: each phase has a matrix of its own, from
+    the last value to one in that phase, drawn towards that of all phases as far as a history says
+    little of it. `sfumato release` then reads each value's time (--time, --keep) and certifies
+    against an observer who knows these habits and when values are. Times that depend on the values
+    beyond that are not covered.
+
+    With --clusters K the model is a mixture: each stream follows one of K chains, and the observer
+    is not told which. What a release with it is certified for covers both values and clusters.
+
     There is no history yet? --uniform makes a model that knows nothing. What is released with it by
     `--method randomized-response --epsilon E` leaks at most E a value to whoever knows whatever,
     and `sfumato learn` makes a model of what left.
@@ -94,6 +118,8 @@ def fit(given: FitOptions) -> None:
           --missing skip -o meter.model
       sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat --units degrees -o town.model
       sfumato fit clicks.csv --stream session --value page --batch 3 -o clicks.model
+      sfumato fit history.csv --stream user --value place --time when --period hour -o day.model
+      sfumato fit history.csv --stream user --value place --clusters auto -o city.model
       sfumato fit --uniform --values home,work,elsewhere --stream user -o start.model
       sfumato fit history.csv --stream user --value place --private 1 --contribution 40 \\
           --values places.txt -o city.model
@@ -102,6 +128,7 @@ def fit(given: FitOptions) -> None:
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
+    from sfumato.stream.cluster_report import ClusteredFitReport, cluster_words
     from sfumato.stream.fit_model import fit_table
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table, same_file
@@ -119,6 +146,12 @@ def fit(given: FitOptions) -> None:
     if given.patterns is not None and given.batch is None:
         raise InvalidParameter("--patterns", given.patterns, "come with --batch")
     if given.private is not None:
+        if given.period is not None:
+            rule = "not come with --private: counts of phases have no noise here"
+            raise InvalidParameter("--period", given.period, rule)
+        if given.clusters is not None:
+            rule = "not come with --private: a mixture of chains has no noise for its people"
+            raise InvalidParameter("--clusters", given.clusters, rule)
         fit_privately(given, table, values, cut)
         return
     for name, typed, needs in (
@@ -138,7 +171,10 @@ def fit(given: FitOptions) -> None:
             cut=cut,
             batch=given.batch,
             patterns=_PATTERNS if given.patterns is None else given.patterns,
+            clusters=given.clusters,
             missing=choice("--missing", Missing, given.missing),
+            cycle=_cycle(given),
+            time=given.time,
             progress=show,
         )
     save(model, given.output)
@@ -166,6 +202,9 @@ def fit(given: FitOptions) -> None:
     if report.clipped:
         print_line(f"{report.clipped:,} values beyond the range were clipped to it")
     print_line(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
+    if isinstance(report, ClusteredFitReport):
+        for words in cluster_words(report):
+            print_line(words)
     if report.rare:
         some = ", ".join(str(label) for label in report.rare[:8])
         more = f" and {len(report.rare) - 8} more" if len(report.rare) > 8 else ""
@@ -185,6 +224,10 @@ def _fit_nothing(given: FitOptions) -> None:
         ("--batch", given.batch),
         ("--private", given.private),
         ("--contribution", given.contribution),
+        ("--period", given.period),
+        ("--phases", given.phases),
+        ("--time", given.time),
+        ("--clusters", given.clusters),
     ):
         if ignored is not None:
             raise InvalidParameter(name, ignored, "not come with --uniform")
@@ -200,6 +243,18 @@ def _fit_nothing(given: FitOptions) -> None:
         print_json({"model": given.output, "symbols": size, "uniform": True})
     elif not given.shown.quiet:
         print_line(f"{given.output}: {size:,} symbols, and nothing known of what follows what")
+
+
+def _cycle(given: FitOptions) -> Cycle | None:
+    """What comes again; None if nobody said so."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.models.cycle import Cycle
+
+    if given.period is None:
+        if given.phases is not None:
+            raise InvalidParameter("--phases", given.phases, "come with --period")
+        return None
+    return Cycle.of(given.period, given.phases)
 
 
 def listed_symbols(given: str) -> list[str]:

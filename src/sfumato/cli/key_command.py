@@ -98,33 +98,49 @@ def check(given: _CheckOptions) -> None:
 
 class _DeriveOptions(options.Options):
     path: str = _KEY
-    ledger: str = required("The ledger that a service wrote with this key.")
-    output: str = required("A file that does not exist: the key of that ledger.", "--output", "-o")
+    ledger: str | None = option("The ledger that a service wrote with this key.")
+    checkpoint: str | None = option("The checkpoint of `spark stream`: its folder on this machine.")
+    output: str = required("A file that does not exist: the key of that alone.", "--output", "-o")
     shared_key: bool = _SHARED
     shown: options.Shown
 
 
 def derive(given: _DeriveOptions) -> None:
-    """Make the key of one ledger from that of a service: what its answers were drawn with.
+    """Make the key that one ledger, or checkpoint, was drawn with, from that of all.
 
-    A service draws with another key in every ledger, so that two releases under the same rules
-    share no coins. The key of one ledger repeats its draws (`audit --ledger ... --key-file`), and
-    tells nothing of the key that it comes from, nor of other ledgers.
+    A service draws with another key in every ledger, and a streaming query of Spark in every
+    checkpoint, so that two releases under the same rules share no coins. The key of one repeats its
+    draws (`audit --ledger ... --key-file`), and tells nothing of the
+    key that it comes from, nor of others.
 
     \b
-    Example:
+    Examples:
       sfumato key derive keys/0a1b2c3d4e5f.key --ledger city-home/ledgers/city.ledger -o city.key
+      sfumato key derive year.key --checkpoint city.checkpoint -o city.key
     """
     from sfumato.core.randomness import ledger_key
     from sfumato.store.keys import read_key, write_key
+
+    kind, own = _released_under(given.ledger, given.checkpoint)
+    secret = read_key(given.path, shared=given.shared_key)
+    write_key(given.output, ledger_key(secret, own))
+    told = f"{given.output}: the key of this {kind} alone"
+    shown = own.hex() if kind == "ledger" else own.decode()
+    _print(given.shown, {"key_file": given.output, kind: shown}, told)
+
+
+def _released_under(ledger: str | None, checkpoint: str | None) -> tuple[str, bytes]:
+    """What tells a release from others under its key: the id of its ledger, or of its query."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.engines.spark.checkpoint_identity import checkpoint_query
     from sfumato.store.ledger_reader import LedgerReader
 
-    secret = read_key(given.path, shared=given.shared_key)
-    with LedgerReader(given.ledger) as ledger:
-        own = ledger.front.id
-    write_key(given.output, ledger_key(secret, own))
-    told = f"{given.output}: the key of this ledger alone"
-    _print(given.shown, {"key_file": given.output, "ledger": own.hex()}, told)
+    if ledger is not None and checkpoint is None:
+        with LedgerReader(ledger) as reader:
+            return "ledger", reader.front.id
+    if checkpoint is not None and ledger is None:
+        return "checkpoint", checkpoint_query(checkpoint).encode()
+    raise InvalidParameter("--ledger", "both or none", "be given, or --checkpoint, not both")
 
 
 class _AddOptions(options.Options):

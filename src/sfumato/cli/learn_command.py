@@ -11,7 +11,11 @@ from sfumato.cli.options import option, required
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
+    from sfumato.models.encoding import StreamModel
     from sfumato.stream.learning import Learning
+    from sfumato.stream.mixture_learning import MixtureLearning
+    from sfumato.stream.plan import Plan
+    from sfumato.stream.released_tracks import ReleasedTracks
 
 
 class LearnOptions(options.Options):
@@ -28,6 +32,10 @@ class LearnOptions(options.Options):
         "How many past values the next depends on: 0, 1, 2, or auto, what foretells streams that "
         "were held out.",
         default="auto",
+    )
+    clusters: str | None = option(
+        "People differ: learn a mixture of so many chains, each stream following one of them; auto "
+        "for as many as foretell streams held out."
     )
     smoothing: float = option("Pseudo-counts of every value after every context.", default=0.1)
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
@@ -52,6 +60,9 @@ def learn(given: LearnOptions) -> None:
     --method randomized-response --epsilon E`), between which bounds every probability lies, with
     proof and not in the limit.
 
+    With --clusters K what is learnt is a mixture: each stream follows one of K chains. Values must
+    have left one by one.
+
     Without any history: `fit --uniform`, release by randomized response, learn, release with what
     was learnt.
 
@@ -66,6 +77,7 @@ def learn(given: LearnOptions) -> None:
     from sfumato.cli.rule_choice import policy_of
     from sfumato.core.errors import InvalidParameter
     from sfumato.models.encoding import StreamModel
+    from sfumato.models.learnt_history import LearntHistory
     from sfumato.store.files import save, save_plausible
     from sfumato.stream.learning import learn as learnt
     from sfumato.stream.released_tracks import read_tracks
@@ -78,7 +90,7 @@ def learn(given: LearnOptions) -> None:
             raise InvalidParameter(name, path, "be a file of its own, not an input")
         taken.append(path or given.model)
     hold(given.output)
-    read = options.load_model(given.model)
+    read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     files = [] if given.ledger is not None and given.rules is None else given.released
     spec = release_rules(files, given.rules, given.ledger)
@@ -86,6 +98,9 @@ def learn(given: LearnOptions) -> None:
     plan = spec.plan(read, policy)
     sources = [Table.at(file, separator=given.separator) for file in given.released]
     tracks = read_tracks(sources, read)
+    if given.clusters is not None:
+        _learn_mixture(given, read, plan, tracks)
+        return
     with progress("learning, passes", None, given.shown.no_progress) as show:
         found = learnt(
             tracks,
@@ -102,12 +117,77 @@ def learn(given: LearnOptions) -> None:
             raise InvalidParameter("--plausible", given.plausible, rule)
         save_plausible(found.plausible, given.plausible)
     moves = found.values - found.streams
-    model = StreamModel(found.chain, read.encoding, read.stream, read.values, moves, read.unit)
+    told = LearntHistory(plan.fingerprint, found.streams, found.values)
+    names = (read.stream, read.values)
+    model = StreamModel(found.chain, read.encoding, *names, moves, read.unit, learnt=told)
     save(model, given.output)
     if given.shown.as_json:
         print_json({"model": given.output, **_document(found)})
     elif not given.shown.quiet:
         _show(found, given.output)
+
+
+def _learn_mixture(
+    given: LearnOptions, read: StreamModel, plan: Plan, tracks: ReleasedTracks
+) -> None:
+    """A mixture of chains, and what it is worth."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.store.files import save
+    from sfumato.stream.mixture_learning import learn_mixture
+
+    for name, typed, plain in (
+        ("--order", given.order, ("auto", "1")),
+        ("--plausible", given.plausible, (None,)),
+    ):
+        if typed not in plain:
+            rule = "not come with --clusters: chains are of order 1, and no bounds are proven"
+            raise InvalidParameter(name, typed, rule)
+    with progress("learning, passes", None, given.shown.no_progress) as show:
+        found = learn_mixture(
+            tracks,
+            plan,
+            given.clusters or "",
+            smoothing=given.smoothing,
+            floor=given.floor,
+            progress=show,
+        )
+    moves = found.values - found.streams
+    save(replace(read, chain=found.chain, transitions=moves, private=None), given.output)
+    if given.shown.as_json:
+        print_json({"model": given.output, **_mixture_document(found)})
+    elif not given.shown.quiet:
+        _show_mixture(found, given.output)
+
+
+def _mixture_document(found: MixtureLearning) -> dict[str, Any]:
+    return {
+        "streams": found.streams,
+        "values": found.values,
+        "telling": found.telling,
+        "clusters": found.chain.shares.tolist(),
+        "log_likelihood": found.log_likelihood,
+        "common_log_likelihood": found.common_log_likelihood,
+        "held_out_gain": found.gain,
+        "held_out_gain_error": found.gain_error,
+        "people_differ": found.people_differ,
+        "converged": found.converged,
+    }
+
+
+def _show_mixture(found: MixtureLearning, output: str) -> None:
+    shares = ", ".join(f"{100 * share:.0f} %" for share in found.chain.shares.tolist())
+    print_line(
+        f"{output}: {found.streams:,} streams, {found.values:,} values, of which "
+        f"{found.telling:,} have an output that tells anything"
+    )
+    print_line(f"{len(found.chain.chains)} clusters, as common as {shares}")
+    verdict = "people differ" if found.people_differ else "people do not surely differ"
+    print_line(
+        f"{verdict}: outputs of streams held out are foretold better by {found.gain:+.4f} nats a "
+        f"value than by one chain (standard error {found.gain_error:.4f})"
+    )
+    if not found.converged:
+        say("warning: learning had not settled; more streams, or stronger outputs, would help")
 
 
 def _order(word: str) -> int | None:
@@ -186,8 +266,8 @@ def _show(found: Learning, output: str) -> None:
         radius = shown_up(found.plausible.radius, 3)
         print_line(
             "what a release leaks under any of these chains: `audit --plausible`, with the file of "
-            f"`learn --plausible`; all of them, and more, are within {radius} of {output}, "
-            "beginnings included, for `release --robust`"
+            "`learn --plausible`; `release --robust` with that file keeps a budget for all of "
+            f"them, which, and more, are within {radius} of {output}, beginnings included"
         )
     else:
         print_line(f"no bounds are proven: {found.remark}")

@@ -124,12 +124,18 @@ STEP_METHOD = option(
 )
 ROBUST: Any = option(
     "Keep the budget for every chain whose probabilities are each off by at most so much from the "
-    "model's: step by step, value by value. `plan --robust` says what it costs."
+    "model's, or for every chain in a file of `learn --plausible`: step by step, value by value. "
+    "`plan --robust` says what it costs."
 )
 SEED = option("INSECURE: guessable coins; the output is a simulation, not a release.")
 INDEPENDENT = option(
     "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "
     "knowledge, and what is promised holds within every group of equal values of them."
+)
+DATABASE = "SFUMATO_DATABASE_URL"
+HOME: Any = required(
+    f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
+    "--home",
 )
 SECRET_FILE: Any = option(
     "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
@@ -234,6 +240,30 @@ class Spread(Options):
                 "--every", self.every, "be a whole number of at least 1, or auto"
             )
         return int(self.every)
+
+
+class LiveRules(Options):
+    """The release with which whatever answers live events is started."""
+
+    model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
+    allowed: Budget
+    spread: Spread
+    loss: str | None = LOSS
+    way: Way
+    policy: str | None = option("Channels that `sfumato compile` made for this release.")
+    late: str = LATE_EVENT
+    missing: str = MISSING
+    when_exhausted: str = WHEN_EXHAUSTED
+    when_unknown: str = WHEN_UNKNOWN
+    key_folder: str | None = KEY_FOLDER
+    coins: str | None = option("Id of its release key, in --key-folder (`key add`).")
+
+    def check_model(self) -> None:
+        """Refuse a budget without a model."""
+        from sfumato.core.errors import InvalidParameter
+
+        if self.model is None and any(each is not None for each in vars(self.allowed).values()):
+            raise InvalidParameter("--model", None, "be given with a budget")
 
 
 def in_words(every: int, first: float) -> str:
@@ -378,3 +408,8 @@ def load_model(path: str) -> StreamModel:
     if not isinstance(model, StreamModel):
         raise InvalidParameter("--model", path, "hold a chain; fit one with `sfumato fit`")
     return model
+
+
+def load_steady_model(path: str) -> StreamModel:
+    """The same as `load_model` for a command that knows no models which change with time."""
+    return load_model(path).steady

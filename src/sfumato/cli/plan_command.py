@@ -106,7 +106,7 @@ def plan(given: PlanOptions) -> None:
     from sfumato.stream.release_spec import ReleaseSpec, unit_of
 
     check_suffix(given.plot)
-    read = options.load_model(given.model)
+    read = options.load_steady_model(given.model)
     typed = ReleaseSpec(**vars(given.allowed), loss=given.loss)
     each = given.length or given.allowed.horizon or _LENGTH
     if given.robust is not None:
@@ -257,8 +257,8 @@ def _show(report: PlanReport, given: PlanOptions, found: SoughtBursts | None, wh
 
     where = f"of {given.history}" if given.history else "drawn from the model"
     table(
-        f"{what} and leakage per value over {report.streams} streams of {report.length:g} values "
-        f"{where}",
+        f"{what} and leakage (SIP and LDP, nats) per value over {report.streams} streams of "
+        f"{report.length:g} values {where}",
         ["method", *_COLUMNS],
         [[row.method, *_cells(row)] for row in report.methods],
     )
@@ -299,7 +299,7 @@ def _in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list
     least = []
     if report.floor is not None:
         nearest = min(row.loss for row in (best, *report.ways[: 1 if found else 0]))
-        above = f"{nearest / report.floor - 1:.0%} more" if report.floor > 0 else "more"
+        above = _above(nearest, report.floor)
         least = [
             f"nothing within this budget that leaves value by value can lose less than "
             f"{report.floor:.4g}{behind} (a proven floor); the best above loses {above}"
@@ -314,6 +314,14 @@ def _in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list
         f"about any one value all outputs together may tell SIP({shown_up(report.one_value)}) "
         f"({report.one_value_rule}){seen}",
     ]
+
+
+def _above(loss: float, floor: float) -> str:
+    """How much more a loss is than the least that is possible, as a person would say it."""
+    if floor <= 0:
+        return "more"
+    ratio = loss / floor
+    return f"{ratio:.2g} times that" if ratio >= 2 else f"{ratio - 1:.0%} more"
 
 
 def _bought(report: PlanReport) -> list[str]:

@@ -46,8 +46,8 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
         return
     what = f"{name} loss{f' ({unit})' if unit else ''}"
     table(
-        f"{what} and leakage per value over {many} streams of {length:g} values drawn from the "
-        "model",
+        f"{what} and leakage (SIP and LDP, nats) per value over {many} streams of {length:g} "
+        "values drawn from the model",
         ["release", "loss", "+-", "SIP", "over the set", "worst step", "LDP", "better"],
         [
             [

@@ -80,7 +80,7 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
         print_json({"batches": [asdict(row) for row in rows], **document})
         return
     table(
-        f"expected {name} loss and leakage per value over {values} values",
+        f"expected {name} loss and leakage (SIP and LDP, nats) per value over {values} values",
         ["batch", "loss", "+-", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch", "parts"],
         [
             [

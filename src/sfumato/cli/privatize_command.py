@@ -10,6 +10,7 @@ from sfumato.cli import options, table_output
 from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.printed import shown_up
+from sfumato.explanations.note_words import in_options
 
 if TYPE_CHECKING:
     from sfumato.column.column_certificate import ColumnCertificate, Privatized
@@ -200,7 +201,7 @@ def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> Non
     for note in done.notes:
         say(f"note: {note} (told to you, not in the certificate)")
     for remark in done.certificate.remarks:
-        say(f"note: {remark}")
+        say(f"note: {in_options(remark)}")
 
 
 def _lines(certificate: ColumnCertificate) -> list[str]:

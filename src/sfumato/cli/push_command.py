@@ -25,7 +25,7 @@ class _Way(options.Options):
     """The service, and how to reach it."""
 
     to: str = required("https://HOST, http://localhost:PORT or unix:PATH of the service.")
-    key_file: str | None = option(
+    access_key_file: str | None = option(
         "File with the access key, its owner's alone [SFUMATO_ACCESS_KEY in the environment]."
     )
     release: str | None = option("The release that answers [where a stream began, or the default].")
@@ -100,7 +100,7 @@ def push(given: _PushOptions) -> None:
         spec = _spec(given)
         client = Client(
             way.to,
-            read_access_key(way.key_file),
+            read_access_key(way.access_key_file),
             release=way.release,
             retries=1000,
             deadline=way.patience,

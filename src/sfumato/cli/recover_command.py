@@ -101,7 +101,7 @@ def recover(given: RecoverOptions) -> None:
         recover_certified(given)
         return
     every, cover = given.every or 1, _COVER if given.cover is None else given.cover
-    read = options.load_model(given.model)
+    read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
     policy, _ = policy_of(spec, given.policy, read, given.model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,6 +15,12 @@ from sfumato.cli.options import option
 
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
+    from sfumato.stream.learning_plan import LearningPlan
+    from sfumato.stream.release_report import ReleaseReport
+    from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
+
+_WORTH = 0.005
+"""The least part of what silence loses that is worth a word: less is printed as 0 %."""
 
 
 class _ReleaseOptions(options.Options):
@@ -27,7 +34,23 @@ class _ReleaseOptions(options.Options):
     policy: str | None = option(
         "Channels that `sfumato compile` made for this model, loss and budget."
     )
-    robust: float | None = options.ROBUST
+    robust: str | None = options.ROBUST
+    learn: bool = options.flag(
+        "--learn", "Start from nothing: learn from what left, and move to what was learnt."
+    )
+    learn_after: int | None = option(
+        "With --learn: values of all streams before the first version; then at each doubling "
+        "[1000]."
+    )
+    scouts: int | None = option(
+        "With --learn: one stream in so many stays context-free, to learn from; 0 for none [20]."
+    )
+    confidence: float | None = option(
+        "With --learn: that the true chain is among those that the budget is kept for [0.95]."
+    )
+    ready: float | None = option(
+        "With --learn: streams move once they save this part of what knowing the chain would [0.5]."
+    )
     batch: int | None = option("Release so many values of a stream together: later, but nearer.")
     wait: float | None = option(
         "Release a batch this many seconds after its first value at the latest."
@@ -90,7 +113,13 @@ def release(given: _ReleaseOptions) -> None:
     sought, up to 100 values, and kept beside it, unless --every says how.
 
     With --robust R the budget is kept not for the model alone but for every chain near it, also one
-    that changes: `sip` of each row is then the leakage under the worst of them.
+    that changes: `sip` of each row is then the leakage under the worst of them. R is how far each
+    probability may be off, or the file of a set that `learn --plausible` wrote with the model.
+
+    With --learn nothing need be known: the model is one of `fit --uniform`. Values leave by
+    randomised response until outputs alone have told enough; then by channels whose budget is kept
+    for every chain that they have not ruled out. A column `version` says which model a value left
+    under (0 for none), OUTPUT.versions holds them, and `audit` learns them again.
 
     With --batch W the values of a stream leave W at a time, at the same budget per value and as a
     rule with less loss (see `sfumato plan --batch`). A column `batch` tells where a batch
@@ -106,7 +135,9 @@ def release(given: _ReleaseOptions) -> None:
         --ledger city.ledger -o private-tuesday.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --policy city.policy -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --robust 0.02 -o private.csv
+      sfumato release live.csv -m learnt.model --epsilon 0.3 --robust learnt.set -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --batch 5 -o private.csv
+      sfumato release live.csv -m start.model --epsilon 1 --learn --ledger l.ledger -o private.csv
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 --batch 5 --wait 60 -o -
     """
@@ -120,25 +151,29 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.stream.policy_files import load_policy
     from sfumato.stream.release_run import RunSpec, release_table
     from sfumato.stream.release_spec import ReleaseSpec, beside, document
-    from sfumato.stream.remarks import large_total, nothing_told
+    from sfumato.stream.remarks import large_total, nothing_told, phases_assumed
     from sfumato.tables.cells import Late, Missing
     from sfumato.tables.readers import Table, same_file
 
     source, output, ledger = given.source, given.output, given.ledger
     read = _renamed(options.load_model(given.model), given.stream, given.value)
     policy = None if given.policy is None else load_policy(given.policy)
+    phased = read.cycle is not None and not read.cycle.in_turn
     spec = options.spec_from(
         ReleaseSpec,
         given,
-        method="",
+        method="randomized-response" if given.learn else "",
         missing=choice("missing", Missing, given.missing),
         late=choice("late", Late, given.late),
         keep=column_names(given.keep),
         independent=column_names(given.independent),
+        robust=_chains(given.robust, read),
+        learn=_learning(given),
         purpose=options.purpose_of(given.seed).value,
         policy=None,
         model=None,
         every=None,
+        time=given.time if phased else None,
     )
     reading = Reading(
         given.event, given.time, spec.keep, spec.independent, Missing(spec.missing), Late(spec.late)
@@ -146,7 +181,11 @@ def release(given: _ReleaseOptions) -> None:
     reading.check(read)
     if given.wait is not None and spec.width(read) is None:
         raise InvalidParameter("--wait", given.wait, "come with --batch")
-    for name, file in (("--model", given.model), ("--policy", given.policy)):
+    for name, file in (
+        ("--model", given.model),
+        ("--policy", given.policy),
+        ("--robust", given.robust),
+    ):
         written = (output, str(beside(output)), ledger or output)
         if file is not None and any(same_file(file, other) for other in written):
             raise InvalidParameter(name, file, "be a file of its own")
@@ -163,14 +202,15 @@ def release(given: _ReleaseOptions) -> None:
         rules_begun(ledger),
     )
     check_budget(spec, begun, ledger)
-    spec = chosen.completed(spec, policy, begun)
-    if policy is None:
+    if spec.learn is None:
+        spec = chosen.completed(spec, policy, begun)
+    if policy is None and spec.learn is None:
         if spec.method == "far-sighted" and os.path.isfile(source):
             next(table.chunks(reading.columns(read)), None)
         # It may take long: what is wrong with the call or the table was said before.
         policy = chosen.policy(spec, begun)
     spec = structs.replace(spec, policy=None if policy is None else policy.fingerprint)
-    rule = spec.plan(read, policy)
+    rule = spec.plan(read, policy) if spec.learn is None else _learning_plan(spec, read)
     how = RunSpec(
         reading=reading,
         wait=given.wait,
@@ -188,7 +228,7 @@ def release(given: _ReleaseOptions) -> None:
     if not given.shown.quiet and report.rows and remarkable is not None:
         say(remarkable)
     if given.shown.as_json and not sink.is_standard:
-        print_json({"output": output, **asdict(report)})
+        print_json({"output": output, **_told(asdict(report))})
     elif not given.shown.quiet:
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
@@ -197,6 +237,10 @@ def release(given: _ReleaseOptions) -> None:
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
+        for line in _many_chains(report):
+            say(line)
+    if phased and given.time is not None and not given.shown.quiet:
+        say(f"not certified: {phases_assumed(given.time)[0]}")
     if report.interrupted:
         held = f", {report.waiting:,} rows waited for their batch" if report.waiting else ""
         end_interrupted(ledger, held)
@@ -212,6 +256,86 @@ def end_interrupted(ledger: str | None, held: str = "") -> NoReturn:
 def column_names(columns: str | None) -> tuple[str, ...]:
     """The columns that an option lists; none if it was not given."""
     return () if columns is None else tuple(columns.split(","))
+
+
+def _learning(given: _ReleaseOptions) -> LearningSpec | None:
+    """When the release learns; None if it does not."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.release_spec import LearningSpec
+
+    asked = {
+        "first": given.learn_after,
+        "scouts": given.scouts,
+        "confidence": given.confidence,
+        "ready": given.ready,
+    }
+    typed = {name: value for name, value in asked.items() if value is not None}
+    if given.learn:
+        if given.way.method is not None or given.policy is not None:
+            raise InvalidParameter("--learn", "given", "not come with --method or --policy")
+        return LearningSpec(**typed)  # type: ignore[arg-type]
+    if typed:
+        rule = "come with --learn"
+        raise InvalidParameter(f"--{next(iter(typed))}", "given", rule)
+    return None
+
+
+def _learning_plan(spec: ReleaseSpec, model: StreamModel) -> LearningPlan:
+    """The rule of a release that has learnt nothing yet."""
+    from sfumato.stream.learning_plan import LearningPlan
+    from sfumato.stream.version_history import VersionHistory
+
+    return LearningPlan.under(VersionHistory(spec.learning(model)))
+
+
+def _told(report: dict[str, object]) -> dict[str, object]:
+    """A report without what only releases for many chains have."""
+    many = ("largest_estimate", "confidence", "expected_loss", "silent_loss")
+    return {name: value for name, value in report.items() if name not in many or value is not None}
+
+
+def _many_chains(report: ReleaseReport) -> Iterator[str]:
+    """The three numbers of a release for many chains, and what it is worth."""
+    from sfumato.core.guarantees import LDP, SIP
+
+    if report.largest_estimate is None or report.confidence is None:
+        return
+    sure = "" if report.confidence == 1 else f" (true among them: {report.confidence:g})"
+    yield (
+        f"a stream leaked at most {SIP(report.largest_estimate)} under the estimate, of what was "
+        f"answered now; {SIP(report.largest_sip)} under the worst chain of the set{sure}; "
+        f"{LDP(report.largest_ldp)} whatever is true"
+    )
+    if report.expected_loss is None or not report.silent_loss:
+        yield "what silence would lose is not known: nothing was learnt, or answered, yet"
+        return
+    better = 1 - report.expected_loss / report.silent_loss
+    compared = (
+        f"under the estimate a value loses {report.expected_loss:.4g}, a constant "
+        f"{report.silent_loss:.4g}"
+    )
+    if better >= _WORTH:
+        yield f"{compared}: {better:.0%} better than silence"
+        return
+    yield f"AS GOOD AS SILENT, OR WORSE: {compared}; a larger --epsilon may help"
+
+
+def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | None:
+    """Which chains the budget is kept for: those near the model, or those of a file."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.store.files import load_plausible
+    from sfumato.stream.release_spec import ChainBounds
+
+    if robust is None:
+        return None
+    try:
+        return float(robust)
+    except ValueError:
+        chains = load_plausible(robust)
+    if chains.estimate.fingerprint != model.chain.fingerprint:
+        rule = "be the set that `learn --plausible` wrote together with this model"
+        raise InvalidParameter("--robust", robust, rule)
+    return ChainBounds.of(chains)
 
 
 def _gone(count: int, missing: str) -> str:

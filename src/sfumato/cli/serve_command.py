@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
 from sfumato.cli.console import print_line, say
-from sfumato.cli.options import flag, option, required
+from sfumato.cli.options import DATABASE, flag, option
 
 if TYPE_CHECKING:
     from sfumato.service.assembly import Gateway
     from sfumato.service.settings import Settings
     from sfumato.store.home import Home
-
-DATABASE = "SFUMATO_DATABASE_URL"
 
 
 class _Listen(options.Options):
@@ -35,28 +33,14 @@ class _Listen(options.Options):
 
 
 class _ServeOptions(options.Options):
-    home: str = required(
-        f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
-        "--home",
-    )
+    home: str = options.HOME
     secret_file: str | None = options.SECRET_FILE
     anchor_folder: str | None = option(
         "With PostgreSQL: heads that this node saw, to refuse an older database [SECRET.anchors]."
     )
     name: str = option("Name of the release that the options below describe.", default="default")
-    model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
-    allowed: options.Budget
-    spread: options.Spread
-    loss: str | None = options.LOSS
-    way: options.Way
-    policy: str | None = option("Channels that `sfumato compile` made for this release.")
+    rules: options.LiveRules
     batch: int | None = option("Release so many values of a stream together.")
-    late: str = options.LATE_EVENT
-    missing: str = options.MISSING
-    when_exhausted: str = options.WHEN_EXHAUSTED
-    when_unknown: str = options.WHEN_UNKNOWN
-    key_folder: str | None = options.KEY_FOLDER
-    coins: str | None = option("Id of the release key of this release (`key add`).")
     listen: _Listen
     config: str | None = option("Settings in TOML; what is typed wins.")
     log: str | None = option("File of the log, JSON lines [standard error].")
@@ -138,15 +122,13 @@ def _check_secret(place: str, secret_file: str | None) -> None:
 
 def _check_release(given: _ServeOptions) -> None:
     """Refuse half of the rules of a release, before anything is opened."""
-    from sfumato.core.errors import InvalidParameter
     from sfumato.stream.release_spec import ReleaseSpec
 
-    if given.model is not None:
+    given.rules.check_model()
+    if given.rules.model is not None:
         options.spec_from(
             ReleaseSpec, given, method="", policy=None, model=None, every=None
         ).schedule()
-    elif any(each is not None for each in vars(given.allowed).values()):
-        raise InvalidParameter("--model", None, "be given with a budget")
 
 
 def _settings(given: _ServeOptions) -> Settings:
@@ -183,7 +165,7 @@ def _serve_home(given: _ServeOptions, settings: Settings, home: Home, own: socke
         control,
         limits=settings.limits,
         node=f"{socket.gethostname()}:{settings.uds or own.getsockname()[1]}",
-        coin_keys=given.key_folder,
+        coin_keys=given.rules.key_folder,
         origins=tuple(given.listen.origin or ()),
     )
     _establish(given, gateway)
@@ -263,19 +245,18 @@ def _version() -> str:
 
 def _establish(given: _ServeOptions, gateway: Gateway) -> None:
     """Make the release that the options describe, or see that it is there under these rules."""
-    if given.model is None:
-        return
     from sfumato.service.serve_release import establish
 
-    path = given.model
-    establish(gateway.desk, given.name, lambda begun: chosen_rules(given, path, begun), given.coins)
+    path, coins = given.rules.model, given.rules.coins
+    if path is not None:
+        establish(gateway.desk, given.name, lambda begun: chosen_rules(given, path, begun), coins)
 
 
 def chosen_rules(given: Any, path: str, begun: Any) -> Any:
     """The model, the complete rules and the policy of the command line.
 
     Args:
-        given: What was typed: a class of options with `model` and what goes with it.
+        given: What was typed: a class of options with `rules` and `shown`.
         path: Of the model.
         begun: The rules of the release that is there; None for a new one.
     """
@@ -287,20 +268,21 @@ def chosen_rules(given: Any, path: str, begun: Any) -> Any:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.cells import Late, Missing
 
-    model = options.load_model(path)
-    policy = None if given.policy is None else load_policy(given.policy)
+    rules: options.LiveRules = given.rules
+    model = options.load_steady_model(path)
+    policy = None if rules.policy is None else load_policy(rules.policy)
     spec = options.spec_from(
         ReleaseSpec,
         given,
         method="",
-        missing=choice("missing", Missing, given.missing),
-        late=choice("late", Late, given.late),
+        missing=choice("missing", Missing, rules.missing),
+        late=choice("late", Late, rules.late),
         purpose="release",
         policy=None,
         model=None,
         every=None,
     )
-    chosen = RuleChoice(path, model, given.way, given.spread, given.shown)
+    chosen = RuleChoice(path, model, rules.way, rules.spread, given.shown)
     spec = chosen.completed(spec, policy, begun)
     if policy is None:
         policy = chosen.policy(spec, begun)

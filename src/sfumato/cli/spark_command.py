@@ -57,7 +57,7 @@ class _ReleaseOptions(options.Options):
     policy: str | None = option("Channels that `sfumato compile` made for this release.")
     stream: str | None = options.STREAM_AS_FITTED
     value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
-    id_: str | None = option("Column of event ids: tells rows of one time apart.", "--id")
+    event: str | None = option("Column of event ids: tells rows of one time apart.")
     keep: str | None = option("Columns that leave as they are, as text [that of --order].")
     independent: str | None = options.INDEPENDENT
     missing: str = options.MISSING
@@ -77,8 +77,8 @@ def release(given: _ReleaseOptions) -> None:
     key. There is no ledger: every run begins each stream anew.
 
     Rows may be in any order; --order names the column that sorts them, and two rows of a stream
-    must not be equal in it unless --id tells them apart. Whatever `sfumato release` refuses fails
-    the whole job, with the rule and without the value.
+    must not be equal in it unless --event tells them apart. Whatever `sfumato release` refuses
+    fails the whole job, with the rule and without the value.
 
     \b
     Examples:
@@ -104,7 +104,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.cells import Missing
 
-    read = options.load_model(given.model)
+    read = options.load_steady_model(given.model)
     names = read.values if given.value is None else tuple(given.value.split(","))
     read = replace(read, stream=given.stream or read.stream, values=names)
     rules = _rules_file(given.output, given.rules)
@@ -120,7 +120,7 @@ def release(given: _ReleaseOptions) -> None:
         missing=choice("missing", Missing, given.missing),
         keep=(given.order,) if given.keep is None else column_names(given.keep),
         independent=column_names(given.independent),
-        event=given.id_,
+        event=given.event,
         policy=None,
         model=None,
         every=None,
@@ -298,7 +298,7 @@ def _release_of(given: _Released) -> tuple[StreamModel, ReleaseSpec, Policy | No
     from sfumato.cli.rule_choice import policy_of
     from sfumato.stream.release_spec import read_spec
 
-    model = options.load_model(given.model)
+    model = options.load_steady_model(given.model)
     model = replace(model, stream=given.stream or model.stream)
     spec = read_spec(_rules_file(given.released, given.rules))
     policy, _ = policy_of(spec, given.policy, model, given.model)

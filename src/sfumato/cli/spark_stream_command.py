@@ -29,7 +29,7 @@ class _Source(options.Options):
     )
     stream: str | None = options.STREAM_AS_FITTED
     value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
-    id: str = option("Column that tells the events of a stream apart.", default="id")
+    event: str = option("Column that tells the events of a stream apart.", default="id")
     time: str = option("Column of times, as 2024-05-01T08:00:00Z.", default="time")
     watermark: str = option(
         "How late an event may be, and how long its id is known: an event that comes again within "
@@ -167,14 +167,15 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
 
     asked = given.source
     values = None if asked.value is None else tuple(asked.value.split(","))
-    model = named_model(options.load_model(given.model), asked.stream, values)
+    model = named_model(options.load_steady_model(given.model), asked.stream, values)
     policy: Policy | None = None if given.policy is None else load_policy(given.policy)
     spec: ReleaseSpec = options.spec_from(
         ReleaseSpec,
         given,
         method="",
         keep=(asked.time,),
-        event=asked.id,
+        event=asked.event,
+        time=None,
         policy=None,
         every=None,
     )
@@ -204,7 +205,7 @@ def _read(spark: SparkSession, asked: _Source, model: StreamModel) -> DataFrame:
 
     from sfumato.engines.spark.stream_sources import event_schema
 
-    schema = event_schema(model, asked.id, asked.time, typed=asked.source_format == "parquet")
+    schema = event_schema(model, asked.event, asked.time, typed=asked.source_format == "parquet")
     reader = spark.readStream.format(asked.source_format)
     reader = reader.options(**_pairs("--source-option", asked.source_option))
     if asked.source_format != "kafka":

@@ -226,7 +226,7 @@ def restore(given: _RestoreOptions) -> None:
       sfumato store restore /backups/2026-05-01 --to postgresql://sfumato@db/sfumato
     """
     from sfumato.store.folder_home import HomeFiles
-    from sfumato.store.home import is_postgres
+    from sfumato.store.home import check_postgres, is_postgres
     from sfumato.store.home_restore import restore_home
 
     anchor = _late_anchor(given)
@@ -235,6 +235,7 @@ def restore(given: _RestoreOptions) -> None:
         progress("copying ledgers", len(home.names()), given.shown.no_progress) as show,
     ):
         if is_postgres(given.to):
+            check_postgres()
             from sfumato.store.postgres_copy import restore_postgres
 
             heads = restore_postgres(home, given.to, anchor, show)

@@ -75,7 +75,7 @@ def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Itera
 def _renamed(rule: str, options: Mapping[str, str]) -> str:
     for argument, option in options.items():
         rule = rule.replace(argument, option) if "_" in argument else rule
-        rule = re.sub(rf"\({re.escape(argument)}\b", f"({option}", rule)
+        rule = re.sub(rf"\({re.escape(argument)}\b:?", f"({option}", rule)
     return rule
 
 

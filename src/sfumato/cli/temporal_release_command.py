@@ -42,7 +42,7 @@ class _TemporalReleaseOptions(options.Options):
         "Column of the value; several counts of one row leave together."
     )
     symbols: str | None = option(
-        "What a value may be, for a response: home,road,work [the model's]."
+        "All possible symbols, for a response: home,road,work [the model's].", "--values"
     )
     sensitivity: int | None = option(
         "By how much one person's value changes all counts of a row together [1 for one count, 2 "
@@ -82,7 +82,7 @@ def release(given: _TemporalReleaseOptions) -> None:
       sfumato temporal release counts.csv --stream town --value home --value road --alpha 1 \\
           --backward town.backward.csv --forward town.forward.csv --ledger t.ledger -o private.csv
       sfumato temporal release tuesday.csv --stream user --value place --mechanism response \\
-          --symbols home,road,work --own people.csv --alpha 2 --steps 24 -o private.csv
+          --values home,road,work --own people.csv --alpha 2 --steps 24 -o private.csv
       sfumato temporal release counts.csv ... --ledger t.ledger --resume -o private.csv
     """
     from sfumato.cli.release_command import end_interrupted

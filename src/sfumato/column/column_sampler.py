@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.column.column_evidence import ColumnEvidence, Figures, channels_fingerprint
 from sfumato.column.column_spec import ColumnSpec
@@ -230,7 +229,8 @@ def _drawing(
         prints = [
             channels_fingerprint([c], labels, p) for c, p in zip(channels, priors, strict=True)
         ]
-        words = _words(prints, of_row, coins)
+        # An addressed coin depends on the row's name, its prior and its own channel.
+        words = coins.each_word(prints, of_row)
         outputs = np.empty_like(places)
         in_turn = np.argsort(of_row, kind="stable")
         ends = np.flatnonzero(np.diff(of_row[in_turn])) + 1
@@ -242,11 +242,3 @@ def _drawing(
         return Drawn([labels[place] for place in outputs], shares)
 
     return draw
-
-
-def _words(prints: Sequence[str], owner: Ints, coins: RowCoins) -> NDArray[np.uint64]:
-    """A coin for each row; an addressed one depends on its name, its prior and its own channel."""
-    if not coins.addressed:
-        return coins.source.words(owner.size)
-    own = [coins.of(row, prints[one]).word() for row, one in enumerate(owner)]
-    return np.array(own, dtype=np.uint64)

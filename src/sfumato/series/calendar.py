@@ -5,31 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
-from typing import assert_never
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.models.cycle import PERIODS, calendar_phase
+from sfumato.models.cycle import Calendar as Calendar
 from sfumato.models.encoding import Raw
 from sfumato.series.filter_banks import seasonal
 from sfumato.series.filters import Estimate
 from sfumato.tables.problems import BadTable
-
-
-class Calendar(StrEnum):
-    """What of a moment comes again."""
-
-    WEEKDAY = "weekday"
-    HOUR = "hour"
-    HOUR_OF_WEEK = "hour-of-week"
-    MONTH = "month"
-
-
-_PERIODS = {
-    Calendar.WEEKDAY: 7,
-    Calendar.HOUR: 24,
-    Calendar.HOUR_OF_WEEK: 168,
-    Calendar.MONTH: 12,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +37,7 @@ class Season:
     def of(cls, text: str) -> Season:
         """From a whole number or the name of a calendar."""
         if text in tuple(Calendar):
-            return cls(_PERIODS[Calendar(text)], Calendar(text))
+            return cls(PERIODS[Calendar(text)], Calendar(text))
         if not text.isdecimal():
             raise InvalidParameter(
                 "period", text, f"be a whole number, or one of {', '.join(Calendar)}"
@@ -77,19 +60,9 @@ class Season:
         return seasonal(self.period, phases=self.phases(cells, source), name=name)
 
     def _phase(self, moment: datetime) -> int:
-        match self.calendar:
-            case Calendar.WEEKDAY:
-                return moment.weekday()
-            case Calendar.HOUR:
-                return moment.hour
-            case Calendar.HOUR_OF_WEEK:
-                return 24 * moment.weekday() + moment.hour
-            case Calendar.MONTH:
-                return moment.month - 1
-            case None:
-                raise InvalidParameter("period", self.period, "be the name of a calendar")
-            case _:
-                assert_never(self.calendar)
+        if self.calendar is None:
+            raise InvalidParameter("period", self.period, "be the name of a calendar")
+        return calendar_phase(self.calendar, moment)
 
 
 def moments(cells: Sequence[Raw], source: str) -> list[datetime]:

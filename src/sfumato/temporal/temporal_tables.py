@@ -72,7 +72,7 @@ def symbols_of(given: str | None, models: Sequence[str]) -> tuple[str, ...]:
     found = {tuple(str(label) for label in chain.alphabet.labels) for chain in chains}
     if len(found) != 1:
         rule = "be given: a matrix does not tell them, and the values must not"
-        raise InvalidParameter("--symbols", None, rule)
+        raise InvalidParameter("--values", None, rule)
     return found.pop()
 
 

@@ -1,0 +1,49 @@
+"""README, tutorials and guides, in an empty folder and a new environment made from a wheel."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.conftest import ROOT, install, run, surroundings
+from tests.shell.running import Result
+from tests.shell.walked_pages import GUIDES, README, TUTORIALS, beside, walk
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", (README, *TUTORIALS, *GUIDES), ids=lambda page: page.stem)
+def test_a_page_goes_as_shown_for_a_stranger(page: Path, installed: Path, tmp_path: Path) -> None:
+    program, home = installed / "venv" / "bin" / "sfumato", tmp_path / "home"
+    empty = tmp_path / "empty"
+    home.mkdir()
+    empty.mkdir()
+    around = surroundings(HOME=str(home), XDG_CACHE_HOME="", PYTHONPATH="")
+
+    def there(words: Sequence[str], folder: Path) -> Result:
+        if words[0] != "sfumato":
+            return beside(words, folder)
+        ran = subprocess.run(
+            [program, *words[1:]],
+            cwd=folder,
+            env=around,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Result(ran.returncode, ran.stdout, ran.stderr)
+
+    walk(page, empty, there)
+
+
+@pytest.mark.slow
+def test_an_sdist_installs_and_runs_in_a_new_environment(tmp_path: Path) -> None:
+    build = ("-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path)
+    run(sys.executable, *build, cwd=ROOT)
+    (archive,) = tmp_path.glob("sfumato-*.tar.gz")
+    site = install(archive, tmp_path)
+    assert (site / "sfumato" / "py.typed").exists()
+    run(tmp_path / "venv" / "bin" / "sfumato", "sample", "counts", cwd=tmp_path, PYTHONPATH="")
+    assert (tmp_path / "counts.csv").exists()

@@ -1,0 +1,78 @@
+"""What goes with a release: how it is cited, and the hashes of what it depends on."""
+
+import importlib.util
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def packaging(name: str) -> Any:
+    """A module that is no part of the package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "packaging" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_is_cited_with_its_version_and_papers() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (cited["version"], cited["license"]) == (project["version"], project["license"])
+    known = (ROOT / "docs" / "references.bib").read_text("utf-8")
+    assert len(cited["references"]) == 5
+    for paper in cited["references"]:
+        assert f"title={{{paper['title']}}}" in known
+
+
+REPORT = {
+    "environment": {
+        "implementation_name": "cpython",
+        "python_full_version": "3.11.7",
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+    },
+    "install": [
+        {
+            "metadata": {"name": name, "version": "1.0"},
+            "download_info": {
+                "url": f"https://host.example/{name}-1.0.whl",
+                "archive_info": {"hashes": {"sha256": name[0] * 64}},
+            },
+        }
+        for name in ("Zed", "alpha")
+    ]
+    + [
+        {
+            "metadata": {"name": "sfumato", "version": "0.1.0"},
+            "download_info": {"url": "file:///here", "dir_info": {}},
+        }
+    ],
+}
+
+
+def test_hashes_stand_beside_names_and_no_address_does() -> None:
+    lines = list(packaging("pinned_hashes").requirements(REPORT))
+    assert lines == [
+        "# For cpython 3.11.7 linux x86_64.",
+        f"alpha==1.0 --hash=sha256:{'a' * 64}",
+        f"Zed==1.0 --hash=sha256:{'Z' * 64}",
+    ]
+
+
+def test_a_distribution_without_a_hash_is_refused() -> None:
+    report = REPORT | {
+        "install": [
+            {
+                "metadata": {"name": "alpha", "version": "1.0"},
+                "download_info": {"url": "https://host.example/a.whl", "archive_info": {}},
+            }
+        ]
+    }
+    with pytest.raises(ValueError, match=r"alpha 1\.0 must have a sha256"):
+        list(packaging("pinned_hashes").requirements(report))

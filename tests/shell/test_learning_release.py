@@ -1,0 +1,127 @@
+"""`release --learn`: versions that outputs lead to, kept, resumed and audited."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sfumato.store.codec import to_bytes
+from sfumato.store.outputs import write_whole
+from sfumato.stream.version_files import LearntVersions, load_versions
+from tests.shell.running import call, done, rows
+from tests.shell.tables import csv_bytes
+
+STREAMS, MOMENTS = 20, 10
+RULES = ("--epsilon", 2, "--learn", "--learn-after", 80, "--scouts", 5, "--ready", 0.0001)
+
+
+def table(moments: range) -> bytes:
+    """Sticky bits of some people, moment after moment."""
+    coins, values = random.Random(7), [who % 2 for who in range(STREAMS)]
+    told = []
+    for moment in range(MOMENTS):
+        told += [(f"u{who}", moment, "ab"[value]) for who, value in enumerate(values)]
+        values = [value if coins.random() < 0.95 else 1 - value for value in values]
+    kept = [row for row in told if row[1] in moments]
+    return csv_bytes(["user", "when", "value"], kept)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A release in one go, and the same data in two days; few values are enough to move."""
+    home = tmp_path_factory.mktemp("learning")
+    for name, moments in (("all", range(MOMENTS)), ("monday", range(5))):
+        (home / f"{name}.csv").write_bytes(table(moments))
+    nothing = ("--uniform", "--values", "a,b", "--stream", "user")
+    done("fit", *nothing, "-o", home / "start.model")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sfumato.stream.model_versions._NARROW", 1.0)
+        patch.setattr("sfumato.stream.model_versions._WALKS", 1)
+        patch.setattr("sfumato.stream.model_versions._LENGTH", 4)
+        done(*released(home, "all", "whole"))
+        yield home
+
+
+def released(home: Path, source: str, name: str, *more: object) -> tuple[object, ...]:
+    given = ("release", home / f"{source}.csv", "-m", home / "start.model", "--seed", 5)
+    kept = ("--time", "when", "--ledger", home / f"{name}.ledger")
+    return *given, *RULES, *kept, "-o", home / f"{name}-{source}.csv", *more
+
+
+def audited(home: Path, *more: object) -> tuple[object, ...]:
+    return "audit", *more, "-m", home / "start.model", "--simulation"
+
+
+def test_rows_say_their_version_and_an_audit_learns_all_of_them_again(house: Path) -> None:
+    left = rows(house / "whole-all.csv")
+    versions = load_versions(house / "whole-all.csv.versions").versions
+    assert [version.values for version in versions] == [80, 160]
+    assert any(version.moves for version in versions)
+    assert {row["version"] for row in left} > {"0"}
+    assert (house / "whole.ledger.versions").read_bytes() == to_bytes(
+        load_versions(house / "whole-all.csv.versions")
+    )
+    for given in ((house / "whole-all.csv",), ("--ledger", house / "whole.ledger")):
+        found = done(*audited(house, *given))
+        assert "version 2, after 160 values" in found.out
+        assert "the last estimate" in found.out and "nothing wrong" in found.out
+    said = done("explain", house / "whole.ledger.versions").out
+    assert "started from nothing" in said and "Confidence 0.95 for all versions" in said
+    assert "started from nothing" in done("explain", house / "whole-all.csv.plan.json").out
+
+
+def test_a_release_that_goes_on_gives_the_same_answers_as_one_in_one_go(house: Path) -> None:
+    done(*released(house, "monday", "days"))
+    done(*released(house, "all", "days"))
+    assert rows(house / "days-all.csv") == rows(house / "whole-all.csv")
+    done(*audited(house, house / "days-monday.csv", house / "days-all.csv"))
+
+
+def test_a_forged_version_is_found_and_no_release_goes_on_with_it(house: Path) -> None:
+    path = house / "whole.ledger.versions"
+    honest = path.read_bytes()
+    kept = load_versions(path)
+    forged = LearntVersions(kept.rules, (kept.versions[1], kept.versions[1]))
+    write_whole(path, to_bytes(forged))
+    try:
+        found = call(*audited(house, "--ledger", house / "whole.ledger"))
+        assert found.code == 1 and "another model was put in their place" in found.out
+        refused = call(*released(house, "all", "whole", "-q"))
+        assert refused.code == 2 and "outputs of the ledger lead to" in refused.err
+    finally:
+        write_whole(path, honest)
+
+
+def test_a_row_that_was_changed_before_a_cut_is_found(house: Path, tmp_path: Path) -> None:
+    left = (house / "whole-all.csv").read_text().splitlines(keepends=True)
+    cells = left[1].split(",")
+    cells[2] = "b" if cells[2] == "a" else "a"
+    (tmp_path / "forged.csv").write_text("".join([left[0], ",".join(cells), *left[2:]]))
+    shutil.copy(house / "whole-all.csv.plan.json", tmp_path / "forged.csv.plan.json")
+    found = call(*audited(house, tmp_path / "forged.csv"))
+    assert found.code == 1 and "sip must be" in found.out
+
+
+def test_what_a_learning_release_cannot_do_is_refused(house: Path, tmp_path: Path) -> None:
+    given = ("release", house / "all.csv", "-m", house / "start.model", "-o", tmp_path / "p.csv")
+    for more, rule in (
+        (("--epsilon", 1, "--learn", "--batch", 2), "--batch must not come with --learn"),
+        (("--budget", 9, "--horizon", 9, "--learn"), "a cap on each value"),
+        (("--epsilon", 1, "--learn", "--when-unknown", "suppress"), "bets need all outputs"),
+        (("--epsilon", 1, "--scouts", 3), "--scouts must come with --learn"),
+        (("--epsilon", 1, "--learn", "--method", "optimal"), "not come with --method"),
+    ):
+        found = call(*given, *more)
+        assert found.code == 2 and rule in found.err, found.err
+    assert not (tmp_path / "p.csv").exists()
+    asked = ("learn", house / "whole-all.csv", "-m", house / "start.model", "-o", tmp_path / "m")
+    assert "`audit` reads those that learn" in call(*asked).err
+
+
+def test_a_model_that_knows_something_is_refused(house: Path, tmp_path: Path) -> None:
+    done("fit", house / "all.csv", "--stream", "user", "-o", tmp_path / "fitted.model")
+    given = ("release", house / "all.csv", "-m", tmp_path / "fitted.model", "--epsilon", 1)
+    found = call(*given, "--learn", "-o", tmp_path / "p.csv")
+    assert found.code == 2 and "knows nothing" in found.err

@@ -1,0 +1,215 @@
+"""Pages whose commands are run as they stand: README and tutorials, in an empty folder each.
+
+A block of kind `console` shows commands after `$ ` and below each what it says. All of a page's
+commands are run in order. What is shown must be what standard output says, line by line, but
+
+- a line `...` stands for any lines, and `...` within a line for any text: what is long, or drawn
+  with fresh coins;
+- blanks count as one: tables are lined up on pages;
+- what is said on the side (standard error) may be shown where it is said, or left out.
+
+A page that shows a refusal, `sfumato: ...`, must get it, with exit code 2.
+"""
+
+import difflib
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.shell.running import Result, call
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+TUTORIALS = tuple(sorted((DOCS / "tutorials").glob("[!i]*.md")))
+ENGINES = (DOCS / "guides" / "spark.md",)
+"""Pages that start a real engine."""
+GUIDES = tuple(
+    page
+    for page in sorted((DOCS / "guides").glob("*.md"))
+    if page not in ENGINES and "```console" in page.read_text("utf-8")
+)
+BESIDE = ("head", "cat")
+"""Programs other than ours that a page may use."""
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+_DOTS = "..."
+
+Run = Callable[[Sequence[str], Path], Result]
+"""Runs the words of a command line in a folder."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of a page.
+
+    Attributes:
+        typed: The lines with the command, as they stand.
+        shown: The lines below it.
+    """
+
+    typed: tuple[str, ...]
+    shown: tuple[str, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """What the shell makes of the command."""
+        return shlex.split("\n".join(self.typed).removeprefix("$ ").replace("\\\n", " "))
+
+
+def steps(page: Path) -> list[Step]:
+    """All commands of a page, in order."""
+    return [step for block in _BLOCK.findall(page.read_text("utf-8")) for step in _parsed(block)]
+
+
+def _parsed(block: str) -> Iterator[Step]:
+    lines = block.splitlines()
+    begins = [place for place, line in enumerate(lines) if line.startswith("$ ")]
+    assert begins[:1] == [0], "a block of kind console begins with a command"
+    for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+        head = begin
+        while lines[head].endswith("\\"):
+            head += 1
+        yield Step(tuple(lines[begin : head + 1]), tuple(lines[head + 1 : end]))
+
+
+def here(words: Sequence[str], folder: Path) -> Result:
+    """Run a command in this process; the caller stands in the folder."""
+    assert Path.cwd() == folder.resolve()
+    return call(*words[1:]) if words[0] == "sfumato" else beside(words, folder)
+
+
+def beside(words: Sequence[str], folder: Path) -> Result:
+    """Run one of the few programs that a page may use beside ours."""
+    assert words[0] in BESIDE, f"a page may use {', '.join(BESIDE)}, not {words[0]}"
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return Result(ran.returncode, ran.stdout, ran.stderr)
+
+
+def walk(page: Path, folder: Path, run: Run = here) -> None:
+    """Run a page; fails where it shows something else than is said."""
+    found = steps(page)
+    assert found, f"{page.name} has no commands"
+    for step in found:
+        result = run(step.words, folder)
+        _check_code(step, result)
+        if not fits(step.shown, result):
+            told = difflib.unified_diff(
+                step.shown, laid_out(result.out), page.name, "said", lineterm="", n=99
+            )
+            raise AssertionError("\n".join((*step.typed, *told, result.err)))
+
+
+def _check_code(step: Step, result: Result) -> None:
+    refused = any(line.startswith("sfumato: ") for line in step.shown)
+    assert result.code == (2 if refused else 0), f"{step.typed}\n{result.out}{result.err}"
+
+
+# Comparing ----------------------------------------------------------------------------------------
+
+
+def fits(shown: Sequence[str], result: Result) -> bool:
+    """Whether lines of a page show what was said."""
+    out, err = result.out.splitlines(), result.err.splitlines()
+    # Places that the page may have come to: lines of each of the two that are behind it.
+    places = {(0, 0)}
+    for line in shown:
+        if line.strip() == _DOTS:
+            places = {
+                (o, e)
+                for start, left in places
+                for o in range(start, len(out) + 1)
+                for e in range(left, len(err) + 1)
+            }
+            continue
+        places = {(o + 1, e) for o, e in places if o < len(out) and line_fits(line, out[o])} | {
+            (o, later + 1)
+            for o, e in places
+            for later in range(e, len(err))
+            if line_fits(line, err[later])
+        }
+    return any(o == len(out) for o, _ in places)
+
+
+def line_fits(shown: str, said: str) -> bool:
+    """Whether a line of a page shows a line that was said."""
+    parts = (re.escape(part) for part in _plain(shown).split(_DOTS))
+    return re.fullmatch(".*".join(parts), _plain(said)) is not None
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.split())
+
+
+# Writing anew -------------------------------------------------------------------------------------
+
+
+def laid_out(text: str) -> list[str]:
+    """Lines as a page shows them: tables lined up."""
+    lines = text.splitlines()
+    made: list[str] = []
+    begin = 0
+    while begin < len(lines):
+        end = begin
+        while end < len(lines) and "\t" in lines[end]:
+            end += 1
+        made += _lined_up(lines[begin:end]) if end > begin else [lines[begin].rstrip()]
+        begin = max(end, begin + 1)
+    return made
+
+
+def _lined_up(lines: Sequence[str]) -> Iterator[str]:
+    rows = [line.split("\t") for line in lines]
+    wide = max(map(len, rows))
+    rows = [row + [""] * (wide - len(row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+
+
+def shown_anew(shown: Sequence[str], result: Result) -> list[str]:
+    """What a page should show: as before where it fits, else the same lines with new numbers.
+
+    Lines are found again by their words. If one is not, all that was said is shown, and the
+    writer cuts it.
+    """
+    if shown and fits(shown, result):
+        return list(shown)
+    whole = laid_out(result.out) or laid_out(result.err)
+    said, made = [*laid_out(result.out), *laid_out(result.err)], []
+    for line in shown:
+        alike = [each for each in said if line_fits(line, each)]
+        again = [each for each in said if _words(each) == _words(line)]
+        if line.strip() == _DOTS or alike:
+            made.append(line)
+        elif again:
+            made.append(again[0])
+        else:
+            return whole
+    return made if shown and fits(made, result) else whole
+
+
+def _words(line: str) -> list[str]:
+    """A line without its numbers."""
+    return re.sub(r"\d[\d.,e+-]*", "#", line).split()
+
+
+def record(page: Path, folder: Path, run: Run = here) -> bool:
+    """Run a page and write what its commands say into it; whether it changed."""
+    before = page.read_text("utf-8")
+
+    def block(match: re.Match[str]) -> str:
+        lines: list[str] = []
+        for step in _parsed(match[1]):
+            result = run(step.words, folder)
+            _check_code(step, result)
+            lines += [*step.typed, *shown_anew(step.shown, result)]
+        return "\n".join(("```console", *lines, "```"))
+
+    after = _BLOCK.sub(block, before)
+    page.write_text(after, encoding="utf-8")
+    return after != before
