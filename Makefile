@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Hundreds of processes begin here: each would compile the sources, and each worker the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-engines test-all docs wheel format bench bench-compare soak clean clean-loops
+.PHONY: demo test test-engines test-all docs wheel sbom hashes format bench bench-compare soak clean clean-loops
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,27 @@ docs: $(VENV)/.docs-ready
 wheel: $(VENV)/.ready
 	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build --target wheel --directory dist
 
+# What an installation with all extras for servers consists of: dist/sfumato.cdx.json (CycloneDX).
+SHIPPED := .[client,mqtt,postgres,service]
+dist/environment/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv dist/environment
+	dist/environment/bin/python -m pip install --quiet --upgrade "pip>=25.1" --constraint constraints.txt
+	dist/environment/bin/python -m pip install --quiet --constraint constraints.txt "$(SHIPPED)"
+	touch $@
+
+sbom: $(VENV)/.ready dist/environment/.ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group release
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/sfumato.cdx.json dist/environment
+
+# Their hashes, for `pip install --require-hashes`; of this version of python and kind of machine.
+hashes: $(VENV)/.ready
+	mkdir -p dist
+	$(BIN)/python -m pip install --quiet --dry-run --ignore-installed --report dist/report.json \
+		--constraint constraints.txt "$(SHIPPED)"
+	$(BIN)/python packaging/pinned_hashes.py < dist/report.json > dist/hashes.txt
+	rm dist/report.json
+
 # The peers ask for other versions than we do: they live in an environment of their own.
 $(PEERS)/.ready: benchmarks/peers-constraints.txt constraints.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -67,7 +88,10 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/solver.py > $(RESULTS)/solver.md
 	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
+	$(BIN)/python benchmarks/fleet_limit.py > $(RESULTS)/fleet_limit.md
+	$(BIN)/python benchmarks/threads.py > $(RESULTS)/threads.md
 	$(BIN)/python benchmarks/tables.py --growth $(RESULTS)/growth.json > $(RESULTS)/tables.md
+	$(BIN)/python benchmarks/coins.py > $(RESULTS)/coins.md
 	$(BIN)/python benchmarks/pipes.py > $(RESULTS)/pipes.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
 	$(BIN)/python benchmarks/recovery.py > $(RESULTS)/recovery.md
