@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -188,23 +189,54 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table on standard output: drawn on a terminal, plain when piped."""
+    """Print a table on standard output: lined up on a terminal, tabs between cells when piped."""
     safe = [[escaped(cell) for cell in row] for row in (columns, *rows)]
     if not sys.stdout.isatty():
         print_line(title)
         for row in safe:
             print("\t".join(row))
         return
-    from rich.console import Console
-    from rich.table import Table
+    print_line(title)
+    for line in lined_up(safe, shutil.get_terminal_size().columns):
+        print(line)
 
-    drawn = Table(title=escaped(title), title_justify="left", header_style="bold")
-    for place, name in enumerate(safe[0]):
-        drawn.add_column(name, justify="left" if place == 0 else "right")
-    for row in safe[1:]:
-        drawn.add_row(*row)
-    # Cells are data: brackets in them are brackets, and colons no pictures.
-    Console(markup=False, emoji=False, highlight=False).print(drawn)
+
+def lined_up(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """The lines of a table, its first row the names; no cell is ever cut.
+
+    What is wider than the terminal goes on below, with its first column again.
+
+    Examples:
+        >>> print("\\n".join(lined_up([["who", "loss", "leaks"], ["ours", "0.25", "1"]], 11)))
+        who   loss
+        ----  ----
+        ours  0.25
+        <BLANKLINE>
+        who   leaks
+        ----  -----
+        ours      1
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+    def padded(cell: str, place: int) -> str:
+        blanks = " " * (widths[place] - cell_len(cell))
+        return blanks + cell if place else cell + blanks
+
+    start = 1
+    while start < len(widths) or start == 1:
+        end, used = start, widths[0]
+        while end < len(widths) and (end == start or used + 2 + widths[end] <= width):
+            used += 2 + widths[end]
+            end += 1
+        if start > 1:
+            yield ""
+        places = [0, *range(start, end)]
+        ruled = ["-" * wide for wide in widths]
+        for row in (rows[0], ruled, *rows[1:]):
+            yield "  ".join(padded(row[place], place) for place in places).rstrip()
+        start = max(end, start + 1)
 
 
 def standard_streams() -> None:

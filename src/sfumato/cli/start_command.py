@@ -8,6 +8,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line
+from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from sfumato.explanations.first_steps import Question
@@ -28,9 +29,13 @@ def start(given: _StartOptions) -> None:
     """
     from sfumato.explanations.first_steps import KIND, DataKind, commands, questions
 
-    answers = {KIND.name: _answer(KIND)}
-    for question in questions(DataKind(answers[KIND.name])):
-        answers[question.name] = _answer(question)
+    try:
+        answers = {KIND.name: _answer(KIND)}
+        for question in questions(DataKind(answers[KIND.name])):
+            answers[question.name] = _answer(question)
+    except typer.Abort:  # the input ended, or somebody had enough of it
+        rule = "be given at a terminal, one a line; `sfumato sample` needs none"
+        raise InvalidParameter("answers", "the end of the input", rule) from None
     found = commands(answers)
     if given.shown.as_json:
         print_json({"answers": answers, "commands": found})
