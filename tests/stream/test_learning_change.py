@@ -12,7 +12,6 @@ from sfumato.models.chain_bets import FixedOutputs
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.models.set_bets import left_set, set_gains
-from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import ALARM, LearningRules
 from sfumato.stream.version_history import VersionHistory
 
@@ -126,29 +125,47 @@ def test_rows_are_context_free_from_the_alarm_until_streams_move_again(
     assert not begun
 
 
-def test_after_a_change_no_step_tells_more_than_is_charged_to_who_knows_both_chains(
-    changed: VersionHistory,
+def test_after_the_alarm_no_step_tells_more_than_is_charged_to_who_knows_both_chains(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (alarm,) = (version for version in changed.versions() if version.restarts)
-    plan, labels = LearningPlan.under(changed), BIT.labels
-    name = next(one for one in map("u{}".format, range(100)) if not changed.rules.is_scout(one))
-    state, belief, unsure = plan.begin(name), np.full(2, 0.5), set[int]()
-    for moment, place in enumerate(changed._outputs[name]):
-        found = plan.prepare(state, 1)
-        assert found is not None
-        rows = found.design.channel.probabilities
-        mean = belief @ rows
-        told = max(np.log(rows.max(axis=0) / mean).max(), np.log(mean / rows.min(axis=0)).max())
-        output = found.output(np.array([place]))
-        assert output is not None
-        (event,), state = plan.observe(state, [labels[place]])
-        if told > event.sip.epsilon + 1e-12:
-            unsure.add(moment)
-        assert told <= event.ldp.epsilon + 1e-9
-        stay = 0.95 if moment < 79 else 0.3
-        belief = belief * found.design.channel.likelihood(output)
-        belief = (belief / belief.sum()) @ np.array([[stay, 1 - stay], [1 - stay, stay]])
-    assert all(80 <= moment < alarm.values // 100 for moment in unsure)
+    for name, value in {"_WALKS": 1, "_LENGTH": 4, "_NARROW": 1.0}.items():
+        monkeypatch.setattr(f"sfumato.stream.model_versions.{name}", value)
+    release = sf.LearningRelease(
+        BIT,
+        budget=sf.SIP(2.0),
+        loss=sf.loss.hamming(BIT),
+        first=500,
+        scouts=2,
+        ready=0.0001,
+        purpose=Purpose.SIMULATION,
+        randomness=sf.seeded(3),
+    )
+    rng, values, beliefs = np.random.default_rng(3), np.arange(50) % 2, np.full((50, 2), 0.5)
+    late, wrong = set[int](), set[int]()
+    for moment in range(160):
+        stay = 0.95 if moment < 59 else 0.3
+        moves = np.array([[stay, 1 - stay], [1 - stay, stay]])
+        for place, value in enumerate(values.tolist()):
+            state = release.states.get(f"u{place}") or release.plan.begin(f"u{place}")
+            found = release.plan.prepare(state, 1)
+            assert found is not None
+            rows = found.design.channel.probabilities
+            mean = beliefs[place] @ rows
+            told = max((rows.max(axis=0) / mean).max(), (mean / rows.min(axis=0)).max())
+            event = release(f"u{place}", value)
+            assert np.log(told) <= event.ldp.epsilon + 1e-9
+            late.add(event.signal or 0)
+            if np.log(told) > event.sip.epsilon + 1e-12:
+                wrong.add(moment * 50 + place)
+            output = found.output(np.array([event.released]))
+            assert output is not None
+            after = beliefs[place] * found.design.channel.likelihood(output)
+            beliefs[place] = (after / after.sum()) @ moves
+        values = np.where(rng.random(50) < stay, values, 1 - values)
+    (alarm,) = (version for version in release.versions if version.restarts)
+    assert max(late) > alarm.number > min(late - {0})
+    # Between the change and its notice the sip is not kept, and nowhere else.
+    assert wrong and all(60 * 50 <= value < alarm.values for value in wrong)
 
 
 def test_streams_that_never_change_do_not_start_anew(monkeypatch: pytest.MonkeyPatch) -> None:
