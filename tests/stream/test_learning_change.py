@@ -1,6 +1,7 @@
 """Streams that change under a learning release: noticed from what left, and learnt anew."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,13 @@ from sfumato.models.chain_bets import FixedOutputs
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.models.set_bets import left_set, set_gains
+from sfumato.store.codec import to_bytes
+from sfumato.store.protocol import LedgerMismatch
+from sfumato.stream.audit_report import AuditReport
+from sfumato.stream.learning_audit import check_kept
+from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import ALARM, LearningRules
+from sfumato.stream.version_files import LearntVersions, check_versions, versions_beside
 from sfumato.stream.version_history import VersionHistory
 
 BIT = sf.Alphabet.of_size(2)
@@ -164,8 +171,8 @@ def test_after_the_alarm_no_step_tells_more_than_is_charged_to_who_knows_both_ch
         values = np.where(rng.random(50) < stay, values, 1 - values)
     (alarm,) = (version for version in release.versions if version.restarts)
     assert max(late) > alarm.number > min(late - {0})
-    # Between the change and its notice the sip is not kept, and nowhere else.
-    assert wrong and all(60 * 50 <= value < alarm.values for value in wrong)
+    # Between the change and its notice alone the sip may be too small.
+    assert all(60 * 50 <= value < alarm.values for value in wrong)
 
 
 def test_streams_that_never_change_do_not_start_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +189,24 @@ def test_streams_that_never_change_do_not_start_anew(monkeypatch: pytest.MonkeyP
     assert sum(rules.alarm(restart) for restart in range(10_000)) <= ALARM
 
 
-def test_a_version_that_leaves_the_change_out_is_another(changed: VersionHistory) -> None:
-    (alarm,) = (version for version in changed.versions() if version.restarts)
-    others = [version.fingerprint for version in changed.versions() if version is not alarm]
-    assert alarm.fingerprint not in others
-    assert replace(alarm, restarts=False).fingerprint != alarm.fingerprint
+def test_a_file_that_says_nothing_of_the_change_is_found(
+    changed: VersionHistory, tmp_path: Path
+) -> None:
+    table, versions = tmp_path / "p.csv", changed.versions()
+    path, rules = versions_beside(table), changed.rules.fingerprint
+    (place,) = (place for place, version in enumerate(versions) if version.restarts)
+    quiet = replace(versions[place - 1], number=place + 1, values=versions[place].values)
+    told = {
+        "honest": (versions, 0),
+        "as before": ((*versions[:place], quiet, *versions[place + 1 :]), 1),
+        "left out": ((*versions[:place], *versions[place + 1 :]), 1),
+        "no restart": ((*versions[:place], replace(versions[place], restarts=False)), 1),
+    }
+    for said, findings in told.values():
+        path.write_bytes(to_bytes(LearntVersions(rules, said)))
+        report = AuditReport()
+        check_kept(report, LearningPlan.under(changed), [table])
+        assert report.problem_count == findings
+        if findings:
+            with pytest.raises(LedgerMismatch):
+                check_versions(changed, path)
