@@ -20,7 +20,7 @@ import sfumato as sf
 from sfumato.core.arrays import Ints
 from sfumato.stream.history_paths import draw_paths
 from sfumato.stream.learning_rules import LearningRules
-from sfumato.stream.model_versions import ModelVersion, next_version
+from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
 from sfumato.stream.plan import Plan
 from sfumato.stream.simulated_stream import as_simulation, simulated
 
@@ -54,7 +54,7 @@ def learnt(rules: LearningRules, left: Ints) -> list[ModelVersion]:
     while rules.cut(len(versions) + 1) <= left.size:
         moments = rules.cut(len(versions) + 1) // len(left)
         told = {name: row[:moments].tobytes() for name, row in zip(names, left, strict=True)}
-        versions.append(next_version(rules, versions, told))
+        versions.append(next_version(rules, versions, ContextFree(told)))
         if versions[-1].moves:
             break
     return versions

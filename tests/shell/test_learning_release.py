@@ -45,7 +45,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def released(home: Path, source: str, name: str, *more: object) -> tuple[object, ...]:
-    given = ("release", home / f"{source}.csv", "-m", home / "start.model", "--seed", 5)
+    given = ("release", home / f"{source}.csv", "-m", home / "start.model", "--seed", 6)
     kept = ("--time", "when", "--ledger", home / f"{name}.ledger")
     return *given, *RULES, *kept, "-o", home / f"{name}-{source}.csv", *more
 

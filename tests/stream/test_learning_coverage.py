@@ -8,7 +8,7 @@ from sfumato.core.arrays import Ints
 from sfumato.core.purpose import Purpose
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.learning_rules import LearningRules
-from sfumato.stream.model_versions import ModelVersion, next_version
+from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
 
 
 def ring(size: int, stay: float) -> MarkovChain:
@@ -36,7 +36,7 @@ def versions_of(rules: LearningRules, truth: Ints, rng: np.random.Generator) -> 
         told = {
             f"u{place}": row[:moments].astype(np.uint8).tobytes() for place, row in enumerate(left)
         }
-        found.append(next_version(rules, found, told))
+        found.append(next_version(rules, found, ContextFree(told)))
     return found
 
 

@@ -16,8 +16,8 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import LearningRules
-from sfumato.stream.model_versions import ModelVersion, next_version
-from sfumato.stream.version_history import VersionHistory
+from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
+from sfumato.stream.version_history import VersionHistory, _Learnt
 from tests.stream.test_other_truth import a_chain, a_chain_within
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -39,6 +39,18 @@ def some_rules(size: int = 2, epsilon: float = 1.0, **changes: object) -> Learni
 
 def version(number: int, rules: LearningRules, chains: PlausibleChains) -> ModelVersion:
     return ModelVersion(number, rules.cut(number), 1, 1, chains, None, moves=True, remark="")
+
+
+def given_versions(history: VersionHistory, *made: ModelVersion) -> None:
+    """Versions that are given beforehand, each in use from its cut on; nothing is looked at."""
+
+    def due() -> _Learnt:
+        before = history._learnt
+        now = [one for one in made if one.values <= history._count]
+        following = [one.values for one in made if one.values > history._count]
+        return before._replace(versions=tuple(now), next=min(following, default=1 << 60))
+
+    history._looked = due  # type: ignore[method-assign]
 
 
 def nested(rng: np.random.Generator, chain: MarkovChain) -> Iterator[PlausibleChains]:
@@ -83,7 +95,7 @@ def test_no_chain_that_is_left_is_told_more_than_was_charged_over_all_versions(
     sets = list(nested(rng, middle))
     for truth in (middle, a_chain_within(sets[-1], rng)):
         history = VersionHistory(rules)
-        history._versions.extend(version(n, rules, one) for n, one in enumerate(sets, start=1))
+        given_versions(history, *(version(n, rules, one) for n, one in enumerate(sets, start=1)))
         if late:  # others have left before: the stream begins under a version
             for _ in range(4):
                 history.add("bob", 0)
@@ -102,7 +114,7 @@ def test_a_stream_that_has_left_more_than_is_read_again_is_charged_soundly(
     rules, rng = some_rules(first=6, scouts=0), np.random.default_rng(5)
     chains = PlausibleChains.from_radius(STICKY, 0.02)
     history = VersionHistory(rules)
-    history._versions.append(version(1, rules, chains))
+    given_versions(history, version(1, rules, chains))
     plan = LearningPlan.under(history)
     steps = list(followed(plan, a_chain_within(chains, rng), [1] * 11, 3))
     assert all(told <= event.sip.epsilon + 1e-12 for told, event in steps)
@@ -119,24 +131,25 @@ def test_context_free_values_are_charged_what_holds_whatever_is_true() -> None:
     assert state.ledger.sip == state.ledger.ldp == event.ldp.epsilon
 
 
-def left(rules: LearningRules, streams: int, length: int, seed: int) -> dict[str, bytes]:
+def left(rules: LearningRules, streams: int, length: int, seed: int) -> ContextFree:
     """Context-free outputs of sticky streams."""
     rng = np.random.default_rng(seed)
     values, found = rng.integers(0, 2, streams), np.empty((length, streams), dtype=np.uint8)
     for moment in range(length):
         found[moment] = rng.random(streams) < rules.channel[values, 1]
         values = np.where(rng.random(streams) < 0.9, values, 1 - values)
-    return {f"u{place}": found[:, place].tobytes() for place in range(streams)}
+    return ContextFree({f"u{place}": found[:, place].tobytes() for place in range(streams)})
 
 
 def test_the_same_outputs_lead_to_the_same_versions_and_others_to_others() -> None:
     rules = some_rules(first=400)
     outputs = left(rules, 40, 10, 1)
-    backwards = dict(reversed(list(outputs.items())))
+    backwards = ContextFree(dict(reversed(list(outputs.outputs.items()))))
     one, same = (next_version(rules, (), told) for told in (outputs, backwards))
     assert one.fingerprint == same.fingerprint
-    changed = outputs | {"u7": bytes([1 - outputs["u7"][0], *outputs["u7"][1:]])}
-    assert next_version(rules, (), changed).fingerprint != one.fingerprint
+    own = outputs.outputs["u7"]
+    changed = {**outputs.outputs, "u7": bytes([1 - own[0], *own[1:]])}
+    assert next_version(rules, (), ContextFree(changed)).fingerprint != one.fingerprint
 
 
 def test_sets_are_nested_and_all_versions_share_the_failure() -> None:
@@ -153,13 +166,15 @@ def test_sets_are_nested_and_all_versions_share_the_failure() -> None:
     assert rules.failure(1) == pytest.approx((1 - rules.confidence) / 4)
 
 
-def test_outputs_that_no_chain_explains_end_learning_and_values_stay_context_free() -> None:
+def test_outputs_that_no_chain_explains_make_learning_start_anew_with_twice_the_patience() -> None:
     rules = some_rules(epsilon=3.0, first=400, scouts=0)
     turning = {f"u{place}": bytes([0, 0, 1, 1] * 100) for place in range(20)}
-    lost = next_version(rules, (), turning)
+    lost = next_version(rules, (), ContextFree(turning))
     assert lost.chains is None and not lost.moves and "no such chain" in lost.remark
+    assert lost.restarts and lost.values == 400
     again = next_version(rules, (lost,), left(rules, 40, 20, 1))
-    assert again.chains is None and again.number == 2
+    assert again.chains is not None and again.number == 2
+    assert again.since == 400 and again.values == 400 + 800
 
 
 def test_streams_wait_while_next_to_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,14 +189,14 @@ def test_streams_wait_while_next_to_nothing_is_known(monkeypatch: pytest.MonkeyP
 def test_scouts_never_move_and_are_all_that_is_learnt_from_after_a_move() -> None:
     rules = some_rules(first=40, scouts=3, ready=1e-6)
     history = VersionHistory(rules)
-    history._versions.append(version(1, rules, PlausibleChains.from_radius(STICKY, 0.1)))
+    given_versions(history, version(1, rules, PlausibleChains.from_radius(STICKY, 0.1)))
     names = [f"u{place}" for place in range(12)]
     scouts = [name for name in names if rules.is_scout(name)]
     assert 0 < len(scouts) < 12
-    assert set(history._learnt_from()) == set()
+    assert set(history._left_since({}).outputs) == set()
     for moment in range(60):
         history.add(names[moment % 12], moment % 2)
-    assert set(history._learnt_from()) == set(scouts)
+    assert set(history._left_since({}).outputs) == set(scouts)
     assert {history.used(name, 4) for name in scouts} == {0}
     assert {history.used(name, 4) for name in names if name not in scouts} == {1}
 

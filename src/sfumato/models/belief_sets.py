@@ -31,6 +31,11 @@ def first_beliefs(chains: PlausibleChains) -> PriorBox:
     return _box(chains.first_low, chains.first_high)
 
 
+def any_belief(symbols: int) -> PriorBox:
+    """All beliefs there are: nothing is known of what was before."""
+    return PriorBox(np.zeros(symbols), np.ones(symbols))
+
+
 def mean_ranges(beliefs: PriorBox, columns: Floats) -> tuple[Floats, Floats]:
     """The least and the largest mean of each column of non-negative numbers, rounded outward.
 

@@ -58,6 +58,31 @@ def count_pairs(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def gather_cells(table: Floats, first: Ints, second: Ints, counts: Floats) -> None:
+    """Add up what followed what, by which weights outputs have.
+
+    Args:
+        table: Counts: level of the bet, output, next output.
+        first: The place of each output among the different weights of the first value.
+        second: The same for the next one.
+        counts: Gets the sums: level, first weight, second weight.
+    """
+    for level in range(table.shape[0]):
+        for one in range(first.size):
+            for other in range(second.size):
+                counts[level, first[one], second[other]] += table[level, one, other]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def capitals(
+    counts: Floats, stakes: Floats, shown: Floats, rates: Floats, value: float, found: Floats
+) -> None:
+    """Log of what bettors at several rates have who bet that outputs say more than `value`."""
+    for place in range(rates.size):
+        found[place] = _capital(counts, stakes, shown, rates[place], value)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _capital(counts: Floats, stakes: Floats, shown: Floats, rate: float, value: float) -> float:
     """Log of what a bettor has who put `rate` on outputs that say more than `value`."""
     total = 0.0

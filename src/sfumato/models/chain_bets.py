@@ -27,10 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.core import checks, portable
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
-from sfumato.models.chain_bet_loops import count_pairs, ruled_out
+from sfumato.models.chain_bet_loops import count_pairs, gather_cells, ruled_out
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains, tightened
 
@@ -53,14 +53,19 @@ class FixedOutputs:
         channel: Probability of each output for each value: row = value, column = output.
         starts: Where the outputs of each stream begin, and the end.
         columns: The output of every value, as a column of the channel.
+        begun: Whether the first output of each stream here is the first of all; of others nothing
+            is inferred of how streams begin. None if all are.
     """
 
     channel: Floats
     starts: Ints
     columns: Ints
+    begun: Bools | None = None
 
     def __post_init__(self) -> None:
         checks.row_stochastic("channel", self.channel)
+        if self.begun is not None and self.begun.size != self.starts.size - 1:
+            raise InvalidParameter("begun", self.begun.size, "be one for each stream")
         if self.columns.size != self.starts[-1]:
             raise InvalidParameter("starts", int(self.starts[-1]), "end where the outputs do")
         if self.columns.size and not 0 <= self.columns.min() <= self.columns.max() < len(
@@ -73,7 +78,18 @@ class FixedOutputs:
         """Those of some streams."""
         parts = [self.columns[self.starts[one] : self.starts[one + 1]] for one in chosen.tolist()]
         starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
-        return FixedOutputs(self.channel, starts, np.concatenate([np.empty(0, np.int64), *parts]))
+        begun = None if self.begun is None else self.begun[chosen]
+        columns = np.concatenate([np.empty(0, np.int64), *parts])
+        return FixedOutputs(self.channel, starts, columns, begun)
+
+    @property
+    def beginnings(self) -> Floats:
+        """How often each output was the first of a stream."""
+        own = np.diff(self.starts) > 0
+        if self.begun is not None:
+            own &= self.begun
+        first = self.columns[self.starts[:-1][own]]
+        return np.bincount(first, minlength=self.channel.shape[1]).astype(np.float64)
 
 
 def inverse_weights(channel: Floats) -> Floats | None:
@@ -90,7 +106,7 @@ def inverse_weights(channel: Floats) -> Floats | None:
     scaled = channel / np.maximum(channel.sum(axis=0) / symbols, UNIT)
     # Weights on a coarse lattice are few, so that like outputs are counted together.
     found = np.round(portable.solved(portable.dot(scaled, channel.T), scaled).T * 2.0**32) / 2.0**32
-    return found if np.isfinite(found).all() and _residual(channel, found) <= _EXACT else None
+    return found if np.isfinite(found).all() and residual(channel, found) <= _EXACT else None
 
 
 def plausible_chains(
@@ -129,9 +145,8 @@ def plausible_chains(
     return PlausibleChains(estimate, low, high, first_low, first_high, confidence)
 
 
-def _moves(
-    outputs: FixedOutputs, weights: Floats, guide: MarkovChain | None, failure: float
-) -> tuple[Floats, Floats]:
+def pair_tables(outputs: FixedOutputs, weights: Floats, guide: MarkovChain | None) -> Floats:
+    """How often each output followed each, by parity, value and level of the bet on it."""
     channel, symbols = outputs.channel, len(outputs.channel)
     tables = np.zeros((2, symbols, _LEVELS, channel.shape[1], channel.shape[1]))
     evenly = np.full(symbols, 1 / symbols)
@@ -143,17 +158,19 @@ def _moves(
     spread = np.maximum(np.stack([own, others]), UNIT)
     starts, columns = outputs.starts, outputs.columns
     count_pairs(initial, np.array(moves), channel, starts, columns, spread, tables)
-    bets = 4 * symbols**2
+    return tables
+
+
+def _moves(
+    outputs: FixedOutputs, weights: Floats, guide: MarkovChain | None, failure: float
+) -> tuple[Floats, Floats]:
+    symbols, tables = len(outputs.channel), pair_tables(outputs, weights, guide)
+    bets, off = 4 * symbols**2, residual(outputs.channel, weights)
     low, high = np.empty((symbols, symbols)), np.empty((symbols, symbols))
-    levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
     for i in range(symbols):
         for j in range(symbols):
             ends = [
-                _ends(
-                    *_cells(tables[parity, i], levels, weights[:, i], weights[:, j]),
-                    bets / failure,
-                    _residual(channel, weights),
-                )
+                _ends(*cells(tables[parity, i], weights[:, i], weights[:, j]), bets / failure, off)
                 for parity in range(2)
             ]
             low[i, j], high[i, j] = max(e[0] for e in ends), min(e[1] for e in ends)
@@ -161,47 +178,52 @@ def _moves(
 
 
 def _starts(outputs: FixedOutputs, weights: Floats, failure: float) -> tuple[Floats, Floats]:
-    symbols, begun = len(outputs.channel), outputs.starts[:-1][np.diff(outputs.starts) > 0]
-    counts = np.bincount(outputs.columns[begun], minlength=len(weights)).astype(np.float64)
-    stakes, residual = np.ones_like(counts), _residual(outputs.channel, weights)
+    symbols, counts = len(outputs.channel), outputs.beginnings
+    stakes, off = np.ones_like(counts), residual(outputs.channel, weights)
     ends = [
-        _ends(counts, stakes, weights[:, i], 2 * symbols / failure, residual)
-        for i in range(symbols)
+        _ends(counts, stakes, weights[:, i], 2 * symbols / failure, off) for i in range(symbols)
     ]
     low, high = np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
     return tightened(low, high) if np.all(low <= high) else (low, high)
 
 
-def _cells(
-    table: Floats, levels: Floats, first: Floats, second: Floats
-) -> tuple[Floats, Floats, Floats]:
+def cells(table: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
     """Counts of like outcomes of a bet, what was staked on each, and what it showed."""
     given, which = np.unique(first, return_inverse=True)
     shown, what = np.unique(second, return_inverse=True)
-    counts = np.zeros((levels.size, given.size, shown.size))
-    places = np.ix_(np.arange(levels.size), which.ravel(), what.ravel())
-    np.add.at(counts, places, table)
+    counts = np.zeros((_LEVELS, given.size, shown.size))
+    gather_cells(table, which.ravel(), what.ravel(), counts)
+    levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
     stakes = np.repeat(np.outer(levels, given).ravel(), shown.size)
-    return counts.ravel(), stakes, np.tile(shown, levels.size * given.size)
+    return counts.ravel(), stakes, np.tile(shown, _LEVELS * given.size)
+
+
+def bet_rates(stakes: Floats, shown: Floats, number: int) -> Floats:
+    """Parts of a capital that are put on a bet: none of them can lose all of it."""
+    most = float(np.abs(stakes).max() * np.maximum(np.abs(shown), np.abs(shown - 1)).max())
+    return np.asarray(0.75 / most / 2.0 ** np.arange(number), dtype=np.float64)
+
+
+def rounding(number: float, off: float, rate: float) -> float:
+    """What means that are off, and rounding, may have added to the logarithm of a capital."""
+    return number * (4 * off * rate + 64 * UNIT)
 
 
 def _ends(
-    counts: Floats, stakes: Floats, shown: Floats, odds: float, residual: float
+    counts: Floats, stakes: Floats, shown: Floats, odds: float, off: float
 ) -> tuple[float, float]:
     """Between which values no bet ruled out that they are the mean; all bets share `1/odds`."""
-    most = float(np.abs(stakes).max() * np.maximum(np.abs(shown), np.abs(shown - 1)).max())
     needed, number = portable.log(odds * _RATES), float(counts.sum())
     low, high = 0.0, 1.0
-    for halving in range(_RATES):
-        rate = 0.75 / most / 2.0**halving
+    for rate in bet_rates(stakes, shown, _RATES).tolist():
         # Means that are off by rounding, and rounding itself, must not make anybody rich.
-        limit = needed + number * (4 * residual * rate + 64 * UNIT)
+        limit = needed + rounding(number, off, rate)
         low = max(low, ruled_out(counts, stakes, shown, rate, limit, 0.0))
         high = min(high, ruled_out(counts, -stakes, shown, rate, limit, 1.0))
     return low, high
 
 
-def _residual(channel: Floats, weights: Floats) -> float:
+def residual(channel: Floats, weights: Floats) -> float:
     """How far the means of weights may be from what they stand for."""
     off = np.abs(portable.dot(channel, weights) - np.eye(len(channel))).max()
     return float(off) + len(weights) * _ALIKE * float(np.abs(weights).max())

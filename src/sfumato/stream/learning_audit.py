@@ -68,8 +68,14 @@ def _in_files(released: Sequence[Table], model: StreamModel) -> Iterator[tuple[s
 
 
 def three_numbers(plan: LearningPlan) -> OtherTruth | None:
-    """What was leaked under the last estimate, and under all chains that are left; None if none."""
+    """What was leaked under the last estimate, and under all chains that are left; None if none.
+
+    None too where learning started anew: no one set is then about all that left, and what each row
+    is charged is what its own version says.
+    """
     versions = plan.history.versions()
+    if any(version.restarts for version in versions):
+        return None
     chains = versions[-1].chains if versions else None
     return None if chains is None else OtherTruth(plan, chains.estimate, chains)
 

@@ -137,8 +137,10 @@ class LearningPlan(VersionPlan):
         if before is None or state.plan != self.history.plan(before).fingerprint:
             rule = "come from these rules, and from a version that outputs led to"
             raise InvalidParameter("state", "that of another plan", rule)
-        left = self.history.outputs(state.stream, state.sequence)
-        return plan, moved(self.rules, plan, state, left), number
+        since = None
+        if not self.history.are_nested(before, number):
+            since = self.history.context_free(state.stream, state.sequence)
+        return plan, moved(self.rules, plan, state, since), number
 
     def _charged(
         self, number: int, state: StreamState, events: Events, following: StreamState

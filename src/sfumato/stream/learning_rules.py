@@ -28,6 +28,10 @@ from sfumato.stream.plan import Plan
 
 FIRST, SCOUTS, CONFIDENCE, READY = 1_000, 20, 0.95, 0.5
 """A move at half of what can be saved: at nine tenths none of 80,000 values of a bit had moved."""
+ALARM = 0.01
+"""Probability that a release ever starts anew while the sets of its versions hold the truth."""
+_LOOKS = 4
+"""Looks for a change from one version to the next: pairs of outputs count within one look alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +58,12 @@ class LearningRules:
             every chain that outputs have not ruled out.
         loss: What it costs to release one symbol when another is true.
         first: Values of all streams before the first version; each later one comes when there are
-            twice as many.
+            twice as many. Where learning starts anew it is twice what it was before.
         scouts: One stream in so many, chosen by name, stays context-free for ever: what is proven
-            after others have moved comes from these. 0 for none: bounds then stay as they were.
-        confidence: Probability that the true chain is in the sets of all versions.
+            after others have moved comes from these. 0 for none: bounds then stay as they were, and
+            no change is noticed any more.
+        confidence: Probability that the true chain is in the sets of all versions, as long as
+            streams have followed one chain since learning started, or started anew.
         ready: Streams move once they save at least this part of what knowing the chain for sure
             would save of the context-free loss.
         purpose: A release, or a simulation.
@@ -68,8 +74,10 @@ class LearningRules:
         >>> import sfumato as sf
         >>> bit = sf.Alphabet.of_size(2)
         >>> rules = LearningRules(bit, sf.PerStep(sf.SIP(1.0)), sf.loss.hamming(bit))
-        >>> rules.cut(1), rules.cut(2), rules.due(3_999)
-        (1000, 2000, 2)
+        >>> rules.cut(1), rules.cut(2), rules.cut(2, restarts=1)
+        (1000, 2000, 4000)
+        >>> rules.look(0), rules.look(1_000), rules.look(3_100)
+        (1000, 1250, 3500)
     """
 
     alphabet: Alphabet
@@ -94,7 +102,7 @@ class LearningRules:
             raise InvalidParameter("alphabet", len(self.alphabet), rule)
         start = self._start()
         told = (self.first, self.scouts, self.confidence, self.ready)
-        object.__setattr__(self, "fingerprint", digest("learning", 1, start.fingerprint, *told))
+        object.__setattr__(self, "fingerprint", digest("learning", 2, start.fingerprint, *told))
         object.__setattr__(self, "start", replace(start, learning=self.fingerprint))
         object.__setattr__(self, "_channel", _columns(self.start))
         if inverse_weights(self._channel) is None:
@@ -133,13 +141,22 @@ class LearningRules:
             learning=self.fingerprint,
         )
 
-    def cut(self, version: int) -> int:
-        """How many values have left when a version is made."""
-        return self.first << (version - 1) if version else 0
+    def cut(self, version: int, restarts: int = 0) -> int:
+        """How many values have left, since learning started, when a version of it is made."""
+        return self.first << (restarts + version - 1) if version else 0
 
-    def due(self, values: int) -> int:
-        """The last version that is made when so many values have left."""
-        return (values // self.first).bit_length()
+    def look(self, values: int, restarts: int = 0) -> int:
+        """The next number of values, since learning started, at which outputs are looked at."""
+        first = self.first << restarts
+        if values < first:
+            return first
+        last = first << ((values // first).bit_length() - 1)
+        parts = (last + last * part // _LOOKS for part in range(1, _LOOKS + 1))
+        return next(count for count in parts if count > values)
+
+    def alarm(self, restarts: int) -> float:
+        """The part of the probability of a false alarm for the time until the next restart."""
+        return ALARM / ((restarts + 1) * (restarts + 2))
 
     def is_scout(self, stream: str) -> bool:
         """Whether a stream stays context-free for ever: a matter of its name alone."""

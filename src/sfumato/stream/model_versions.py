@@ -8,11 +8,16 @@ streams that nothing moves, so they hold as well. Both are paid for (`LearningRu
 
 Sets are nested: each version keeps what earlier ones ruled out. So whatever was charged under an
 earlier set holds for every chain of the last one.
+
+Streams may change. Where outputs prove that they have left the set of the version in use
+(`models/set_bets.py`), or that no chain explains them, a version without a model says so: values
+leave context-free again, and learning starts anew from what leaves after it. Nothing that left
+before goes into a bound stated after: not even what raised the alarm, which was chosen by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,8 +30,16 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.printed import shown_up
 from sfumato.core.randomness import seeded
 from sfumato.core.state import StreamState
-from sfumato.models.belief_sets import as_beliefs, as_bounds, carried, first_beliefs, informed
+from sfumato.models.belief_sets import (
+    any_belief,
+    as_beliefs,
+    as_bounds,
+    carried,
+    first_beliefs,
+    informed,
+)
 from sfumato.models.chain_bets import FixedOutputs, plausible_chains
+from sfumato.models.drift_capital import DriftCapital
 from sfumato.models.emissions import Emissions
 from sfumato.models.learning import FLOOR, learn_chain
 from sfumato.models.markov import MarkovChain
@@ -48,6 +61,7 @@ _NARROW = 0.5
 """Intervals must be narrower than this before a forecast under the estimate is believed."""
 _PASSES = 200
 _HALVINGS = 60
+_ANEW = "values are context-free from now on, and learning starts anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,8 @@ class ModelVersion:
         losses: What the forecast says; None where no chain is left.
         moves: Whether streams that are no scouts use it.
         remark: Why not, in words; "" where they do.
+        since: How many values had left when learning started: it was learnt from later ones.
+        restarts: Whether learning starts anew after it.
     """
 
     number: int
@@ -90,6 +106,8 @@ class ModelVersion:
     losses: VersionLosses | None
     moves: bool
     remark: str
+    since: int = 0
+    restarts: bool = False
 
     def __str__(self) -> str:
         began = f"version {self.number}, after {self.values:,} values: "
@@ -111,45 +129,101 @@ class ModelVersion:
         """Identifies the version; words are not part of it, and may be put better some day."""
         chains = None if self.chains is None else self.chains.fingerprint
         told = (self.number, self.values, self.streams, self.telling)
-        return digest("model version", *told, chains, int(self.moves))
+        did = (int(self.moves), self.since, int(self.restarts))
+        return digest("model version", *told, chains, *did)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFree:
+    """Context-free outputs that follow each other, of some streams.
+
+    Attributes:
+        outputs: Places of the symbols that left, by the name of the stream.
+        going_on: Streams of which others left before these: they tell nothing of beginnings.
+    """
+
+    outputs: Mapping[str, bytes]
+    going_on: Collection[str] = ()
+
+    def fixed(self, channel: Floats) -> FixedOutputs:
+        """The same as columns of the one channel, in the order of the names."""
+        names = sorted(self.outputs)
+        parts = [np.frombuffer(self.outputs[name], dtype=np.uint8) for name in names]
+        starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
+        columns = np.concatenate([np.empty(0, np.uint8), *parts]).astype(np.int64)
+        begun = np.array([name not in self.going_on for name in names], dtype=np.bool_)
+        return FixedOutputs(channel, starts, columns, begun)
+
+
+def since_restart(versions: Sequence[ModelVersion]) -> tuple[Sequence[ModelVersion], int, int]:
+    """Versions since learning started last, how many values had left then, and how often it has."""
+    ends = [place for place, version in enumerate(versions) if version.restarts]
+    if not ends:
+        return versions, 0, 0
+    return versions[ends[-1] + 1 :], versions[ends[-1]].values, len(ends)
 
 
 def next_version(
-    rules: LearningRules, earlier: Sequence[ModelVersion], outputs: Mapping[str, bytes]
+    rules: LearningRules, earlier: Sequence[ModelVersion], left: ContextFree
 ) -> ModelVersion:
     """The version that is due after some others: a function of outputs.
 
     Args:
         rules: The rules of the release.
         earlier: The versions so far.
-        outputs: Places of the symbols that left context-free: of all streams if none has moved yet,
-            else of scouts from their beginning on.
+        left: What left context-free since learning started: of all streams if none has moved since
+            then, else of scouts.
     """
-    number = len(earlier) + 1
-    fixed = _fixed(rules, outputs)
-    told = (number, rules.cut(number), len(fixed.starts) - 1, len(fixed.columns))
-    before = earlier[-1].chains if earlier else None
-    if earlier and (before is None or not outputs):
-        # No chain was left, or there are no scouts: nothing can be learnt any more.
-        return replace(earlier[-1], number=number, values=rules.cut(number))
+    number, (own, since, restarts) = len(earlier) + 1, since_restart(earlier)
+    values, fixed = since + rules.cut(len(own) + 1, restarts), left.fixed(rules.channel)
+    told = (number, values, len(fixed.starts) - 1, len(fixed.columns))
+    before = own[-1].chains if own else None
+    if own and not left.outputs:
+        # There are no scouts: nothing can be learnt any more.
+        return replace(own[-1], number=number, values=values)
     try:
         chains = _narrowed(rules, number, fixed, before)
     except InvalidParameter as problem:
         # Outputs that no chain explains: what holds whatever is true goes on, and nothing else.
-        remark = f"outputs must {problem.rule}; values are context-free from now on"
-        return ModelVersion(*told, None, None, moves=False, remark=remark)
+        remark = f"outputs must {problem.rule}; {_ANEW}"
+        return ModelVersion(
+            *told, None, None, moves=False, remark=remark, since=since, restarts=True
+        )
     losses = _forecast(rules, chains)
-    moved = any(version.moves for version in earlier)
+    moved = any(version.moves for version in own)
     remark = "" if moved else _waiting(rules, chains, losses)
-    return ModelVersion(*told, chains, losses, moves=not remark, remark=remark)
+    return ModelVersion(*told, chains, losses, moves=not remark, remark=remark, since=since)
 
 
-def _fixed(rules: LearningRules, outputs: Mapping[str, bytes]) -> FixedOutputs:
-    """Outputs of streams in the order of their names."""
-    parts = [np.frombuffer(outputs[name], dtype=np.uint8) for name in sorted(outputs)]
-    starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
-    columns = np.concatenate([np.empty(0, np.uint8), *parts]).astype(np.int64)
-    return FixedOutputs(rules.channel, starts, columns)
+def changed_version(
+    earlier: Sequence[ModelVersion], values: int, found: DriftCapital, block: ContextFree
+) -> ModelVersion:
+    """The version that says that streams have left the set of the one in use.
+
+    Args:
+        earlier: The versions so far.
+        values: How many values had left when it was noticed.
+        found: What bets against the set made.
+        block: What was looked at last.
+    """
+    assert found.alarm is not None  # or nothing would be noticed
+    last, (_, since, _) = earlier[-1], since_restart(earlier)
+    used = (
+        f"; what left under version {last.number} after the change may have told more than its "
+        "sip, never more than its ldp"
+    )
+    remark = (
+        f"streams no longer move as any chain of version {last.number} does ({found.best.name})"
+        f"{used if last.moves else ''}; {_ANEW}"
+    )
+    seen = sum(map(len, block.outputs.values()))
+    return ModelVersion(
+        *(last.number + 1, values, len(block.outputs), seen, None, None),
+        moves=False,
+        remark=remark,
+        since=since,
+        restarts=True,
+    )
 
 
 def _emissions(fixed: FixedOutputs) -> Emissions:
@@ -251,7 +325,7 @@ def _waiting(rules: LearningRules, chains: PlausibleChains, losses: VersionLosse
 
 
 def moved(
-    rules: LearningRules, plan: Plan, state: StreamState, outputs: Sequence[int]
+    rules: LearningRules, plan: Plan, state: StreamState, since: tuple[Sequence[int], bool] | None
 ) -> StreamState:
     """Where a stream stands under another version's plan: a belief, and a box that is valid.
 
@@ -259,21 +333,23 @@ def moved(
         rules: The rules of the release.
         plan: The plan of the version.
         state: Where the stream stands under the plan before it.
-        outputs: What left of the stream context-free, if it was so until now.
+        since: What left of the stream since learning started, all of it context-free, and whether
+            it began with that; None if the plan before it is one of a version since then.
     """
     fresh = plan.begin(state.stream)
     belief, bounds = fresh.belief, fresh.bounds
-    if plan.robust is not None and state.bounds is not None:
+    if plan.robust is not None and since is None:
+        assert state.bounds is not None  # both plans keep the budget for a set
         # Sets are nested: what every chain of the last one led to holds for those that are left.
-        anything = carried(_anything(len(rules.alphabet)), plan.robust)
+        anything = carried(any_belief(len(rules.alphabet)), plan.robust)
         box = as_beliefs(state.bounds)
         lower, upper = (
             np.maximum(box.lower, anything.lower),
             np.minimum(box.upper, anything.upper),
         )
         belief, bounds = state.belief, as_bounds(PriorBox(np.minimum(lower, upper), upper))
-    elif plan.robust is not None:
-        belief, bounds = _followed(rules, plan.robust, outputs)
+    elif plan.robust is not None and since is not None:
+        belief, bounds = _followed(rules, plan.robust, *since)
     return StreamState(
         plan=plan.fingerprint,
         stream=state.stream,
@@ -286,20 +362,16 @@ def moved(
 
 
 def _followed(
-    rules: LearningRules, chains: PlausibleChains, outputs: Sequence[int]
+    rules: LearningRules, chains: PlausibleChains, outputs: Sequence[int], begun: bool
 ) -> tuple[Belief, Floats]:
     """What is, and what may be, believed after context-free outputs of a stream."""
     chain, size = chains.estimate, len(rules.alphabet)
     belief, box = chain.first(), first_beliefs(chains)
-    if len(outputs) > _TAIL:
+    if not begun or len(outputs) > _TAIL:
         # Whatever was believed before: any belief is in this box.
-        belief, box = Belief(chain.stationary()), _anything(size)
+        belief, box = Belief(chain.stationary()), any_belief(size)
     for place in outputs[-_TAIL:]:
         likelihood = rules.channel[:, place]
         belief = chain.following(belief.weighted(likelihood))
         box = carried(informed(box, likelihood), chains)
     return belief, as_bounds(box)
-
-
-def _anything(size: int) -> PriorBox:
-    return PriorBox(np.zeros(size), np.ones(size))

@@ -72,7 +72,7 @@ def check_versions(history: VersionHistory, path: Path) -> None:
     versions = history.versions()
     made = [version.fingerprint for version in versions]
     # A run may end, or crash, between the last value before a version and the file with it.
-    under = [one for one in versions if history.rules.cut(one.number) < history.count]
+    under = [one for one in versions if one.values < history.count]
     there = load_versions(path) if path.exists() else None
     if there is None and not any(version.moves for version in under):
         return
