@@ -160,7 +160,9 @@ class LearningPlan(VersionPlan):
         )
         paid = Charge(event.ldp.epsilon, event.ldp.epsilon)
         ledger = state.ledger.charged(paid, self.budget.memory)
-        return (free,), replace(following, ledger=ledger)
+        # The even belief stays as it is: its rounding would grow with the stream and move the one
+        # channel that bets rest on.
+        return (free,), replace(following, ledger=ledger, belief=state.belief)
 
 
 def signal_column(plan: Plan) -> str | None:
