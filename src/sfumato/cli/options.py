@@ -206,6 +206,14 @@ class Budget(Options):
         "Also cap the model-free leakage, over the same values as the budget."
     )
 
+    def __init__(self, **typed: Any) -> None:
+        from sfumato.core import checks
+
+        for name in ("epsilon", "budget"):
+            if typed[name] is not None:
+                checks.positive(f"--{name}", typed[name])
+        super().__init__(**typed)
+
 
 class Way(Options):
     """How channels are found."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line
+from sfumato.cli.console import interruption, print_json, print_line
 from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def start(given: _StartOptions) -> None:
         answers = {KIND.name: _answer(KIND)}
         for question in questions(DataKind(answers[KIND.name])):
             answers[question.name] = _answer(question)
-    except typer.Abort:  # the input ended, or somebody had enough of it
+    except typer.Abort as ended:  # the input did, or somebody had enough of it
+        if stopped := interruption(ended):
+            raise stopped from None
         rule = "be given at a terminal, one a line; `sfumato sample` needs none"
         raise InvalidParameter("answers", "the end of the input", rule) from None
     found = commands(answers)

@@ -99,7 +99,7 @@ def certificate_words(document: Mapping[str, Any]) -> Iterator[str]:
             yield from _guarantee_words(given)
         gain = document["gain"]
         if gain is not None:
-            yield _worth(float(gain))
+            yield _worth(float(gain), foreseen=document["job"] == "realtime")
         for remark in document["remarks"]:
             yield f"note: {in_options(remark)}"
     except (KeyError, TypeError, ValueError) as problem:
@@ -148,7 +148,12 @@ def _factor(amount: float) -> str:
     return f"a factor of {shown_up(portable.exp(min(amount, 700.0)), 3)}"
 
 
-def _worth(gain: float) -> str:
+def _worth(gain: float, *, foreseen: bool) -> str:
     if gain <= 0:
         return "WORSE THAN SAYING NOTHING: one fixed value would be as near, and leak 0."
+    if foreseen:
+        return (
+            f"Judged by what left, it is expected to be {100 * gain:.3g} % nearer than saying "
+            "nothing (one fixed value); how near it truly is, `realtime` told its owner alone."
+        )
     return f"It is {100 * gain:.3g} % nearer than saying nothing (one fixed value)."

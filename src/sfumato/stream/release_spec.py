@@ -186,7 +186,14 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 return Window(SIP(total), width, cap)
             case _:
                 rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
-                raise InvalidParameter("budget", "another combination", rule)
+                typed = {
+                    "--epsilon": self.epsilon,
+                    "--budget": self.budget,
+                    "--horizon": self.horizon,
+                    "--window": self.window,
+                }
+                names = [name for name, value in typed.items() if value is not None]
+                raise InvalidParameter("budget", " ".join(names) or None, rule)
 
     def plan(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release with this model, and with the policy it names."""

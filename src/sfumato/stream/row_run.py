@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Ints
+from sfumato.core.budgets import Horizon
 from sfumato.core.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
@@ -353,6 +354,8 @@ class RowRun:
             count = self._ledger.answered + len(group.answers)
             rule += f". {self._ledger.committed(count)}. To go on without values: --when-exhausted"
             rule += " suppress or repeat"
+            if isinstance(self._plan.budget, Horizon):
+                rule += "; for longer streams release with a longer --horizon, or with --window"
         if isinstance(problem, UnknownSymbol):
             rule += _REMEDY
         return BadTable(self._reader.path, row.place, rule)
