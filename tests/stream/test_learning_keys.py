@@ -20,7 +20,9 @@ def test_a_key_without_a_ledger_is_refused_by_a_release_that_learns(tmp_path: Pa
     bit = sf.Alphabet(("a", "b"))
     rules = LearningRules(bit, sf.PerStep(sf.SIP(1.0)), sf.loss.hamming(bit))
     plan = LearningPlan.under(VersionHistory(rules))
-    model = StreamModel(rules.start.model, Symbols(bit), stream="user", values=("place",))
+    chain = rules.start.model
+    assert isinstance(chain, sf.MarkovChain)
+    model = StreamModel(chain, Symbols(bit), stream="user", values=("place",))
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("user,place\nann,a\n")
     tables = Table.at(str(source)), Table.at(str(output))
