@@ -13,7 +13,8 @@ from sfumato.store.answer_columns import Coded
 from sfumato.store.protocol import Identity
 from sfumato.stream.column_times import TimeKeys, time_keys, time_texts
 from sfumato.stream.column_values import Irregular, encoded_values
-from sfumato.stream.input_rows import Reading, as_text
+from sfumato.stream.input_rows import Reading
+from sfumato.stream.kept_columns import kept_column
 from sfumato.tables.arrow_arrays import number_array
 from sfumato.tables.batches import Batch, Column
 from sfumato.tables.cells import Missing
@@ -39,7 +40,7 @@ class RowColumns:
     cells: Ints
     ids: list[str] | None
     times: TimeKeys | None
-    beside: dict[str, Coded[str]]
+    beside: dict[str, Coded[str] | Column]
     missing: int
     clipped: int
 
@@ -84,7 +85,7 @@ class ColumnReader:
             cells=found.cells[rows],
             ids=ids,
             times=times,
-            beside={name: _beside(columns[name], rows) for name in reading.keep},
+            beside={name: kept_column(columns[name], rows) for name in reading.keep},
             missing=int(found.gone.sum()),
             clipped=int(found.clipped[rows].sum()),
         )
@@ -146,14 +147,6 @@ def _in_order(codes: Ints, names: list[str]) -> Coded[str]:
     moved = np.empty(len(names), dtype=np.int64)
     moved[used] = np.arange(len(used))
     return Coded(moved[codes], [names[code] for code in used.tolist()])
-
-
-def _beside(column: Column, rows: Ints) -> Coded[str]:
-    codes, words = column.coded()
-    texts = [as_text(word) for word in words]
-    there = np.array([word is not None for word in texts], dtype=np.bool_)
-    codes = codes[rows]
-    return Coded(np.where(there[codes], codes, -1), [word or "" for word in texts])
 
 
 def _arrow(rows: Ints) -> object:

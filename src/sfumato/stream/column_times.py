@@ -21,8 +21,9 @@ _EPOCH = datetime(1970, 1, 1)
 _TICK = timedelta(microseconds=1)
 _EXACT = 2**53
 """Whole numbers up to here are floats, too."""
-_LATEST = int((datetime.max - _EPOCH) / _TICK)
-_EARLIEST = int((datetime.min - _EPOCH) / _TICK)
+LATEST = (datetime.max - _EPOCH) // _TICK
+"""The last microsecond that Python knows."""
+EARLIEST = (datetime.min - _EPOCH) // _TICK
 
 
 class Clock(Enum):
@@ -163,7 +164,7 @@ def _moments(clock: Clock, array: Any) -> TimeKeys | None:
 
     keys = numbers_of(array.cast(pa.int64())).astype(np.int64)
     # Years that Python does not know are named row by row.
-    within = keys.min() >= _EARLIEST and keys.max() <= _LATEST
+    within = keys.min() >= EARLIEST and keys.max() <= LATEST
     return TimeKeys(clock, keys) if within else None
 
 

@@ -61,14 +61,12 @@ class Column:
         array = self.array
         if isinstance(array, pa.DictionaryArray):
             used = array.indices.dictionary_encode(null_encoding="encode")
-            codes, words = used.indices, array.dictionary.take(used.dictionary)
-        elif is_text(array.type) or pa.types.is_integer(array.type):
-            used = array.dictionary_encode(null_encoding="encode")
-            codes, words = used.indices, used.dictionary
-        else:
-            return _distinct(np.arange(len(array)), self.cells())
-        numbers = numbers_of(codes).astype(np.int64)
-        return _distinct(numbers, python_cells(words))
+            words = python_cells(array.dictionary.take(used.dictionary))
+            return _distinct(numbers_of(used.indices).astype(np.int64), words)
+        if is_text(array.type) or pa.types.is_integer(array.type):
+            used = array.dictionary_encode(null_encoding="encode")  # no word twice
+            return numbers_of(used.indices).astype(np.int64), python_cells(used.dictionary)
+        return _distinct(np.arange(len(array)), self.cells())
 
 
 def _distinct(codes: Ints, words: list[Any]) -> tuple[Ints, list[Any]]:
