@@ -65,8 +65,8 @@ class LearningRelease(Guarded):
         >>> release = LearningRelease(bit, budget=sf.SIP(1.0), loss=sf.loss.hamming(bit), first=20)
         >>> left = [release("ann", moment // 10 % 2) for moment in range(20)]
         >>> (version,) = release.versions
-        >>> version.values, version.moves, release.spent("ann").over_set <= sf.SIP(20.0)
-        (20, False, True)
+        >>> version.values, version.moves, round(release.spent("ann").over_set.epsilon, 9)
+        (20, False, 20.0)
     """
 
     def __init__(
