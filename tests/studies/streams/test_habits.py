@@ -59,7 +59,7 @@ def test_a_rhythm_is_foretold_by_the_hour_and_differences_are_those_to_the_first
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(habits, "FEW", 5)
-    points = habit_points((HabitTask(town_days, 6.0, 12),), QUICK)
+    points = habit_points((HabitTask(6.0, 12, town_days),), QUICK)
     assert [point.model for point in points] == [model.name for model in MODELS]
     first, *_, hourly = points
     assert first.foretold_more == first.loss_more == first.foretold_error == 0.0

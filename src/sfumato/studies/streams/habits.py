@@ -7,7 +7,7 @@ follows from its beliefs, what it loses from a plan; anything that `Plan` takes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from sfumato.models.periodic import PeriodicChain
 from sfumato.stream.plan import Plan
 from sfumato.studies.data.habit_data import HabitSet, check_ins, power_days, town_days
 from sfumato.studies.held_out import held_out
-from sfumato.studies.standard_error import clustered_error
+from sfumato.studies.streams.model_points import CAP, BurstTask, Measured, ModelPoint
 from sfumato.studies.study import Setting
 
 Fitted: TypeAlias = Model | PeriodicChain
@@ -33,8 +33,6 @@ STREAMS, FEW = 200, 12
 """Streams that losses are measured on; in a quick look."""
 EXPOSED = 40
 """Streams whose leakage to an adversary with another model is followed step by step."""
-CAP = 0.5
-"""What a value may leak, where each has a cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,71 +66,25 @@ MODELS = (
 
 
 @dataclass(frozen=True, slots=True)
-class HabitTask:
-    """A set, and a total for each of its streams.
-
-    Attributes:
-        read: The set.
-        total: Nats of a whole stream,
-        every: spent in bursts so many values apart.
-    """
+class HabitTask(BurstTask):
+    """A set, and a total for each of its streams."""
 
     read: Callable[[Setting, int], HabitSet]
-    total: float
-    every: int
 
 
-TASKS = (HabitTask(town_days, 10.0, 6), HabitTask(power_days, 18.0, 12))
-CHECK_IN_TASKS = (HabitTask(check_ins, 12.0, 2),)
+TASKS = (HabitTask(10.0, 6, town_days), HabitTask(18.0, 12, power_days))
+CHECK_IN_TASKS = (HabitTask(12.0, 2, check_ins),)
 
 
 @dataclass(frozen=True, slots=True)
-class HabitPoint:
+class HabitPoint(ModelPoint):
     """What one model is worth on streams that it was not fitted to, per value.
 
     Attributes:
-        data: Name of the set.
-        model: Name of the model.
-        unit: What losses are in.
-        stand_in: Whether the data were made up for want of real ones.
-        streams: On which it was measured.
-        people: Whose they are.
-        total: Nats of a whole stream,
-        every: in bursts so many values apart.
-        foretold: Mean logarithm of the probability of a value given all before it, in nats.
-        foretold_more: How much more than under the first model,
-        foretold_error: and the standard error of that over people.
-        loss: Loss under the total.
-        loss_more: How much more than under the first model,
-        loss_error: and the standard error of that over people.
-        capped: Loss where each value may leak `CAP`,
-        capped_charge: what it leaked on average,
-        capped_more: how much more it lost than under the first model,
-        capped_error: and the standard error of that over people.
-        silent: Loss of the best guess under the model if nothing is told.
         exposed: What whole streams leaked under the total, exactly, to whoever knows the hours, on
             average over some streams; the total is what was stated.
     """
 
-    data: str
-    model: str
-    unit: str
-    stand_in: bool
-    streams: int
-    people: int
-    total: float
-    every: int
-    foretold: float
-    foretold_more: float
-    foretold_error: float
-    loss: float
-    loss_more: float
-    loss_error: float
-    capped: float
-    capped_charge: float
-    capped_more: float
-    capped_error: float
-    silent: float
     exposed: float
 
 
@@ -156,21 +108,17 @@ def habit_points(
         for model in MODELS:
             own = _Measured.of(model.fit(found), hourly, found, task, setting.seed)
             first = first or own
-            points.append(_point(task, found, model.name, own, first))
+            worth = ModelPoint.beside(first, model.name, own, found, task)
+            points.append(HabitPoint(**asdict(worth), exposed=own.exposed))
             if progress:
                 progress(len(points))
     return points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
-    """What was measured of a model, stream by stream and per value."""
+class _Measured(Measured):
+    """The same, and what streams leaked to an adversary who knows the hours."""
 
-    foretold: Floats
-    loss: Floats
-    capped: Floats
-    charged: Floats
-    silent: Floats
     exposed: float
 
     @classmethod
@@ -241,32 +189,3 @@ def _due(model: Fitted, before: Belief | None, phase: int) -> Belief:
     if isinstance(model, PeriodicChain):
         return model.arrived(before, phase)
     return model.first() if before is None else model.following(before)
-
-
-def _point(
-    task: HabitTask, found: HabitSet, name: str, own: _Measured, first: _Measured
-) -> HabitPoint:
-    foretold, capped = (own.foretold - first.foretold), (own.capped - first.capped)
-    more = own.loss - first.loss
-    return HabitPoint(
-        data=found.name,
-        model=name,
-        unit=found.unit,
-        stand_in=found.stand_in,
-        streams=len(found.kept),
-        people=len(np.unique(found.owners)),
-        total=task.total,
-        every=task.every,
-        foretold=float(own.foretold.mean()),
-        foretold_more=float(foretold.mean()),
-        foretold_error=clustered_error(foretold, found.owners),
-        loss=float(own.loss.mean()),
-        loss_more=float(more.mean()),
-        loss_error=clustered_error(more, found.owners),
-        capped=float(own.capped.mean()),
-        capped_charge=float(own.charged.mean()),
-        capped_more=float(capped.mean()),
-        capped_error=clustered_error(capped, found.owners),
-        silent=float(own.silent.mean()),
-        exposed=own.exposed,
-    )

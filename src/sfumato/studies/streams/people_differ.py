@@ -9,7 +9,7 @@ mixture is computed, too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -29,90 +29,48 @@ from sfumato.stream.plan import Plan
 from sfumato.studies.data import sequence_data as data
 from sfumato.studies.data.sequence_data import SequenceSet
 from sfumato.studies.held_out import held_out
-from sfumato.studies.standard_error import clustered_error
+from sfumato.studies.streams.model_points import CAP, BurstTask, Measured, ModelPoint
 from sfumato.studies.study import Setting
 
 STREAMS, FEW = 200, 12
 """Streams that losses are measured on; in a quick look."""
-CAP = 0.5
-"""What a value may leak, where each has a cap."""
 _FOLLOWED = 60
 """Streams whose leakage to somebody who knows the mixture is computed."""
 ONE, TWO, MIXTURE = "one chain", "order 2", "clusters"
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleTask:
-    """A set in pieces of so many values, and a total for each, in bursts so many values apart."""
+class PeopleTask(BurstTask):
+    """A set in pieces of so many values, and a total for each piece."""
 
     source: data.Source
     values: int
-    total: float
-    every: int
 
 
 TASKS = (
-    PeopleTask(data.TOWN, 48, 10.0, 6),
-    PeopleTask(data.ACTIVITIES, 50, 10.0, 10),
-    PeopleTask(data.VISITS, 12, 10.0, 1),
-    PeopleTask(data.CLICKS, 12, 10.0, 1),
-    PeopleTask(data.BIKES, 4, 6.0, 1),
+    PeopleTask(10.0, 6, data.TOWN, 48),
+    PeopleTask(10.0, 10, data.ACTIVITIES, 50),
+    PeopleTask(10.0, 1, data.VISITS, 12),
+    PeopleTask(10.0, 1, data.CLICKS, 12),
+    PeopleTask(6.0, 1, data.BIKES, 4),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class PeoplePoint:
+class PeoplePoint(ModelPoint):
     """What one model is worth on streams that it was not fitted to, per value.
 
     Attributes:
-        data: Name of the set.
-        model: Name of the model.
         clusters: How many chains it has.
-        unit: What losses are in.
-        stand_in: Whether the data were made up for want of real ones.
-        streams: On which it was measured.
-        people: Whose they are.
-        total: Nats of a whole stream,
-        every: in bursts so many values apart.
-        foretold: Mean logarithm of the probability of a value given all before it, in nats.
-        foretold_more: How much more than under one chain,
-        foretold_error: and the standard error of that over people.
-        loss: Loss under the total,
-        loss_more: how much more than under one chain,
-        loss_error: and the standard error of that over people.
-        capped: Loss where each value may leak `CAP`,
-        capped_charge: what it leaked on average,
-        capped_more: how much more it lost than under one chain,
-        capped_error: and the standard error of that over people.
         stated: What whole streams under the total were charged, on average.
         leaked: What they leaked to somebody who knows the mixture, on average.
         worst: The most that a stream leaked to him beyond its charge.
-        silent: Loss of the best guess under the model if nothing is told.
     """
 
-    data: str
-    model: str
     clusters: int
-    unit: str
-    stand_in: bool
-    streams: int
-    people: int
-    total: float
-    every: int
-    foretold: float
-    foretold_more: float
-    foretold_error: float
-    loss: float
-    loss_more: float
-    loss_error: float
-    capped: float
-    capped_charge: float
-    capped_more: float
-    capped_error: float
     stated: float
     leaked: float
     worst: float
-    silent: float
 
 
 def models_of(found: SequenceSet) -> dict[str, tuple[Model, int]]:
@@ -149,23 +107,19 @@ def people_points(
             for name, (model, _) in models.items()
         }
         for name, own in told.items():
-            points.append(_point(task, found, name, models[name][1], (own, told[ONE])))
+            worth = ModelPoint.beside(told[ONE], name, own, found, task)
+            points.append(_point(worth, models[name][1], own))
             if progress:
                 progress(len(points))
     return points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
-    """What was measured of a model, stream by stream and per value; leakages of whole streams."""
+class _Measured(Measured):
+    """The same, and leakages of whole streams."""
 
-    foretold: Floats
-    loss: Floats
-    capped: Floats
-    charged: Floats
     stated: Floats
     leaked: Floats
-    silent: Floats
 
     @classmethod
     def of(
@@ -219,38 +173,11 @@ def leakages(
     return np.array([one.sip for one in told]), np.array([one.truth for one in told])
 
 
-def _point(
-    task: PeopleTask,
-    found: SequenceSet,
-    name: str,
-    clusters: int,
-    told: tuple[_Measured, _Measured],
-) -> PeoplePoint:
-    own, first = told
-    ahead, more = own.foretold - first.foretold, own.loss - first.loss
-    capped = own.capped - first.capped
+def _point(worth: ModelPoint, clusters: int, own: _Measured) -> PeoplePoint:
     return PeoplePoint(
-        data=found.name,
-        model=name,
+        **asdict(worth),
         clusters=clusters,
-        unit=found.unit,
-        stand_in=found.stand_in,
-        streams=len(found.kept),
-        people=len(np.unique(found.owners)),
-        total=task.total,
-        every=task.every,
-        foretold=float(own.foretold.mean()),
-        foretold_more=float(ahead.mean()),
-        foretold_error=clustered_error(ahead, found.owners),
-        loss=float(own.loss.mean()),
-        loss_more=float(more.mean()),
-        loss_error=clustered_error(more, found.owners),
-        capped=float(own.capped.mean()),
-        capped_charge=float(own.charged.mean()),
-        capped_more=float(capped.mean()),
-        capped_error=clustered_error(capped, found.owners),
         stated=float(own.stated.mean()),
         leaked=float(own.leaked.mean()),
         worst=float((own.leaked - own.stated).max()),
-        silent=float(own.silent.mean()),
     )
