@@ -34,8 +34,8 @@ Columns = Mapping[str, type]
 """Names of the columns, in order, and what they hold: `str`, `int`, `float` or `bool`."""
 _FEW_ROWS = 200
 """Fewer rows than this are written one by one: arrays cost more to set up than they do."""
-_GROUP_ROWS = 1 << 18
-"""Rows of a group in a Parquet or an Arrow file: some 20 MB while it is gathered."""
+_GROUP_ROWS = 1 << 17
+"""Rows of a group in a Parquet or an Arrow file: some 10 MB while it is gathered."""
 
 
 _PACKED = (b"PAR1", b"ARRO", b"\x1f\x8b")
