@@ -1,8 +1,9 @@
 """What a second thread is worth to a fleet, beside what it can be worth here: `make bench`.
 
-The limit is two threads of arithmetic that touches no memory: where two processors are two halves
-of one core, or others use them, even that is less than twice one thread. Fleets of 16 symbols and
-the limit by turns, of the wall, since that is what threads are for: to be run on an idle machine.
+Two limits: two threads of arithmetic that touches no memory, and two processes with a fleet each,
+which share nothing but the machine. Where two processors are two halves of one core, or others use
+them, even these are less than twice one. Fleets of 16 symbols and the limits by turns, of the wall,
+since that is what threads are for: to be run on an idle machine.
 
     python benchmarks/threads.py [--turns 9]
 """
@@ -10,6 +11,7 @@ the limit by turns, of the wall, since that is what threads are for: to be run o
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
@@ -24,6 +26,7 @@ from streams import EPSILON, Walk, plan_for
 import sfumato as sf
 from sfumato.solver.policy import Policy
 
+STREAMS = (10_000, 100_000)
 ROUNDS = 4_000_000
 """Some milliseconds of arithmetic: as long as a step of a large fleet."""
 
@@ -72,6 +75,46 @@ def seconds(job: Callable[[], object], least: float = 0.05) -> float:
     return (time.perf_counter() - began) / runs
 
 
+class OtherFleet:
+    """A fleet in a process of its own, which steps while it is asked to."""
+
+    def __init__(self, streams: int) -> None:
+        asked = multiprocessing.get_context("spawn")
+        self._steps, self._over = asked.Value("q", 0), asked.Event()
+        self._going, self._ready = asked.Event(), asked.Event()
+        everything = (streams, self._steps, self._going, self._over, self._ready)
+        self._process = asked.Process(target=_stepping, args=everything, daemon=True)
+        self._process.start()
+        self._ready.wait()
+
+    def gain(self, job: Callable[[], object]) -> float:
+        """Steps of both together, over those of one alone in the same time."""
+        alone = seconds(job)
+        self._going.set()
+        first, began = self._steps.value, time.perf_counter()
+        both = seconds(job)
+        others = (self._steps.value - first) / (time.perf_counter() - began)
+        self._going.clear()
+        return alone * (1 / both + others)
+
+    def close(self) -> None:
+        """End it."""
+        self._over.set()
+        self._going.set()
+        self._process.join()
+
+
+def _stepping(streams: int, steps, going, over, ready) -> None:
+    """Step a fleet for as long as it is asked to, and count."""
+    case = ring()
+    policy = sf.compile_policy(case.chain, case.loss, EPSILON, steps=case.steps)
+    step = fleet_jobs(case, policy, streams)[1]
+    ready.set()
+    while going.wait() and not over.is_set():
+        step()
+        steps.value += 1
+
+
 def main() -> None:
     """Print what two threads reach, and what they can reach."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -79,24 +122,41 @@ def main() -> None:
     turns = asked.parse_args().turns
     case = ring()
     policy = sf.compile_policy(case.chain, case.loss, EPSILON, steps=case.steps)
-    races = {"arithmetic alone": limit_jobs()}
-    for streams in (10_000, 100_000):
-        races[f"fleet of {streams:,}"] = fleet_jobs(case, policy, streams)
+    limit = "arithmetic alone"
+    races = {limit: limit_jobs()}
+    races |= {_name(streams): fleet_jobs(case, policy, streams) for streams in STREAMS}
     for jobs in races.values():
         for job in jobs.values():
             job()  # what is compiled at the first call is not measured
+    others = {streams: OtherFleet(streams) for streams in STREAMS}
     found: dict[str, list[float]] = {name: [] for name in races}
+    apart: dict[str, list[float]] = {_name(streams): [] for streams in STREAMS}
     for _ in range(turns):
         for name, jobs in races.items():
             found[name].append(seconds(jobs[1]) / seconds(jobs[2]))
-    limits = np.array(found["arithmetic alone"])
+        for streams, other in others.items():
+            apart[_name(streams)].append(other.gain(races[_name(streams)][1]))
+    for other in others.values():
+        other.close()
     print("## Two threads against one, of the wall\n")
-    print("| work | times one thread, median | least | most | of the limit, median |")
-    print("|---" * 5 + "|")
+    print("| work | times one thread, median | least | most | of arithmetic | of two processes |")
+    print("|---" * 6 + "|")
     for name, gains in found.items():
-        share = statistics.median((np.array(gains) / limits).tolist())
-        spread = f"{min(gains):.2f} | {max(gains):.2f}"
-        print(f"| {name} | {statistics.median(gains):.2f} | {spread} | {share:.0%} |")
+        spread = f"{statistics.median(gains):.2f} | {min(gains):.2f} | {max(gains):.2f}"
+        beside = f"{share(gains, apart[name])}" if name in apart else ""
+        print(f"| {name} | {spread} | {share(gains, found[limit])} | {beside} |")
+    for name, gains in apart.items():
+        spread = f"{statistics.median(gains):.2f} | {min(gains):.2f} | {max(gains):.2f}"
+        print(f"| two processes, a {name} each | {spread} | {share(gains, found[limit])} | |")
+
+
+def _name(streams: int) -> str:
+    return f"fleet of {streams:,}"
+
+
+def share(gains: list[float], limits: list[float]) -> str:
+    """Of a limit, the median over turns."""
+    return f"{statistics.median((np.array(gains) / np.array(limits)).tolist()):.0%}"
 
 
 if __name__ == "__main__":
