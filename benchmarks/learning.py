@@ -3,15 +3,19 @@
 Costs: processor time of one pass of EM over a value of a stream, and its ratio to a forward pass of
 `recover` over the same outputs, in alternation in the same run. Brings: nothing is known, streams
 leave by randomised response, a chain is learnt from what left, and other streams are released
-far-sighted with it; their loss against that of a release that knew the chain.
+far-sighted with it; their loss against that of a release that knew the chain, over several draws.
+The curve is drawn to `docs/images/learning.png`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
+import matplotlib
 import numpy as np
 from chains import Case, binary, ring
 
@@ -24,6 +28,9 @@ from sfumato.stream.recovery_loops import log_probabilities
 
 START, EPSILON = 2.0, 0.5
 LIVE_STREAMS, LIVE_LENGTH = 1_000, 200
+DRAWS = 8
+TARGET = Path(__file__).parents[1] / "docs" / "images" / "learning.png"
+COLOURS = ("#8c4a2f", "#2f5f8c")
 
 
 def drawn(chain: sf.MarkovChain, streams: int, length: int, seed: int) -> Ints:
@@ -88,17 +95,78 @@ def loss(chain: sf.MarkovChain, case: Case, truth: Ints) -> float:
     return float((np.stack(left, axis=1) != truth).mean())
 
 
-def curve(case: Case, sizes: tuple[tuple[int, int], ...]) -> None:
-    """Print the rows of a case."""
-    truth = drawn(case.chain, LIVE_STREAMS, LIVE_LENGTH, 3)
-    known, size = loss(case.chain, case, truth), case.chain.size
+@dataclass(frozen=True)
+class Point:
+    """What a chain learnt from so many values is worth, on average over draws.
+
+    Attributes:
+        name: The true chain.
+        streams: Streams that were learnt from,
+        length: and values of each.
+        off: Distance of its rows to the true ones (L1).
+        learnt: Share of values wrong with it,
+        known: and with the true chain.
+        more: How much more often wrong, a number for each draw.
+    """
+
+    name: str
+    streams: int
+    length: int
+    off: float
+    learnt: float
+    known: float
+    more: Floats
+
+    @property
+    def error(self) -> float:
+        """Two standard errors of the mean of `more`."""
+        return float(2 * self.more.std(ddof=1) / np.sqrt(len(self.more)))
+
+    def row(self) -> str:
+        """Of the table."""
+        cells = f"{self.off:.3f} | {self.learnt:.4f} | {self.known:.4f}"
+        more = f"{self.more.mean():+.1%} +- {self.error:.1%}"
+        return f"| {self.name} | {self.streams:,} | {self.length} | {cells} | {more} |"
+
+
+def curve(case: Case, sizes: tuple[tuple[int, int], ...]) -> list[Point]:
+    """Print the rows of a case. In a draw all sizes are released on the same true values."""
+    truths = [drawn(case.chain, LIVE_STREAMS, LIVE_LENGTH, 30 + draw) for draw in range(DRAWS)]
+    known = np.array([loss(case.chain, case, truth) for truth in truths])
+    points = []
     for streams, length in sizes:
-        outputs = answered(drawn(case.chain, streams, length, 4), response(size, START), 5)
-        found = learn_chain(outputs, case.chain.alphabet).chain
-        off = np.abs(found.transition() - case.chain.transition()).sum(axis=1).mean()
-        learnt = loss(found, case, truth)
-        cells = f"{off:.3f} | {learnt:.4f} | {known:.4f} | {learnt / known - 1:+.1%}"
-        print(f"| {case.name} | {streams:,} | {length} | {cells} |", flush=True)
+        off, learnt = np.empty(DRAWS), np.empty(DRAWS)
+        for draw, truth in enumerate(truths):
+            values = drawn(case.chain, streams, length, 100 + draw)
+            outputs = answered(values, response(case.chain.size, START), 200 + draw)
+            found = learn_chain(outputs, case.chain.alphabet).chain
+            off[draw] = np.abs(found.transition() - case.chain.transition()).sum(axis=1).mean()
+            learnt[draw] = loss(found, case, truth)
+        means = off.mean(), learnt.mean(), known.mean()
+        points.append(Point(case.name, streams, length, *means, learnt / known - 1))
+        print(points[-1].row(), flush=True)
+    return points
+
+
+def draw_curves(cases: list[list[Point]]) -> None:
+    """How much more often wrong than with the true chain, by values that were learnt from."""
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for points, colour in zip(cases, COLOURS, strict=True):
+        at = [point.streams * point.length for point in points]
+        more = [100 * point.more.mean() for point in points]
+        bars = [100 * point.error for point in points]
+        axes.errorbar(at, more, bars, fmt="o-", color=colour, ms=4, capsize=3, label=points[0].name)
+    axes.axhline(0, color="#777777", lw=0.8)
+    axes.axhline(10, color="#777777", lw=0.8, ls="--")
+    axes.set_xscale("log")
+    axes.set_xlabel("values learnt from, all streams (randomised response, 2 nats each)")
+    axes.set_ylabel("more often wrong than with\nthe true chain, % (+- 2 se)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(TARGET, dpi=130)
 
 
 def main() -> None:
@@ -110,8 +178,9 @@ def main() -> None:
         "\n| chain | streams | values each | rows off (L1) | wrong, learnt | wrong, known | more |"
     )
     print("|---|---|---|---|---|---|---|")
-    curve(binary(), ((10, 20), (30, 20), (100, 20), (300, 20), (100, 100), (1_000, 100)))
-    curve(ring(4, 0.8), ((30, 20), (100, 20), (300, 20), (100, 100), (1_000, 100)))
+    bits = curve(binary(), ((10, 20), (30, 20), (100, 20), (300, 20), (100, 100), (1_000, 100)))
+    rings = curve(ring(4, 0.8), ((30, 20), (100, 20), (300, 20), (100, 100), (1_000, 100)))
+    draw_curves([bits, rings])
 
 
 if __name__ == "__main__":
