@@ -13,7 +13,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.solver.design_methods import Method
 from sfumato.stream import StreamState
 from sfumato.stream.partition.batch_loss import additive
-from sfumato.stream.partition.belief_spaces import LastPattern
+from sfumato.stream.partition.batch_spaces import LastPattern
 from tests.oracles.batches import Floats, Symbols, moved_by, summed, table
 from tests.oracles.textbook_lp import textbook_optimum
 

@@ -30,12 +30,9 @@ from sfumato.core.state import StreamState
 from sfumato.models.belief_sets import as_beliefs, as_bounds, carried, first_beliefs, informed
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.fleet_arrays import compiled_channel
-from sfumato.stream.partition.belief_spaces import (
-    LastValue,
-    NextBatch,
-    NextValue,
-)
+from sfumato.stream.partition.batch_spaces import NextBatch
 from sfumato.stream.partition.cells import StepDesign
+from sfumato.stream.partition.value_spaces import LastValue, NextValue
 from sfumato.stream.plan_terms import PlanTerms
 
 

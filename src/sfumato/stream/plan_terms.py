@@ -25,11 +25,9 @@ from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.look_ahead import look_ahead, own_sight
 from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
-from sfumato.stream.partition.belief_spaces import (
-    BeliefSpace,
-    NextValue,
-    space_of,
-)
+from sfumato.stream.partition.belief_space import BeliefSpace
+from sfumato.stream.partition.space_choice import space_of
+from sfumato.stream.partition.value_spaces import NextValue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
