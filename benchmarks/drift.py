@@ -18,7 +18,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.models.drift_bets import bettors
 from sfumato.models.drift_capital import DriftCapital, drift_capital
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import Guess, expected, value_scores
+from sfumato.models.expectation import Guess, expected, value_scores
 from sfumato.models.output_blocks import OutputBlocks
 
 ALPHAS = (0.2, 0.1, 0.05, 0.01)

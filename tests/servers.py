@@ -211,7 +211,8 @@ class PrivateMosquitto:
         """Start it, and wait until it listens."""
         lines = [
             *(f"listener {self.port} 127.0.0.1", "persistence true", "max_queued_messages 0"),
-            *(f"persistence_location {self.folder}/", "log_dest none", *self.settings),
+            *(f"persistence_location {self.folder}/", "log_dest stderr", "log_type error"),
+            *("log_type warning", *self.settings),
         ]
         if not any(line.startswith("password_file") for line in self.settings):
             lines.append("allow_anonymous true")
@@ -225,13 +226,25 @@ class PrivateMosquitto:
         configuration.write_text("\n".join(lines) + "\n")
         nothing = subprocess.DEVNULL
         command += ["--", str(MOSQUITTO), "-c", str(configuration)]
-        self.process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+        with self.said.open("wb") as said:
+            self.process = subprocess.Popen(command, stdin=nothing, stdout=said, stderr=said)
         end = time.monotonic() + _PATIENCE
         while True:
-            assert self.process.poll() is None and time.monotonic() < end, "Mosquitto did not start"
+            alive = self.process.poll() is None and time.monotonic() < end
+            assert alive, f"Mosquitto did not start; it said last:\n{self.last_lines()}"
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(0.01)
+
+    @property
+    def said(self) -> Path:
+        """Where errors and warnings of it go."""
+        return self.folder / "mosquitto.out"
+
+    def last_lines(self, number: int = 20) -> str:
+        """What it said last, for whoever looks for why it does not run."""
+        lines = self.said.read_text(errors="replace").splitlines()[-number:]
+        return "\n".join(lines) or "nothing"
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End it; on SIGTERM it saves its sessions, on SIGKILL it has what it saved before."""

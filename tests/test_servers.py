@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests import servers
-from tests.servers import PrivatePostgres
+from tests.servers import PrivatePostgres, private_mosquitto
 
 TREE = Path(__file__).parents[1]
 KILLED = """
@@ -71,3 +71,13 @@ def test_a_run_that_is_killed_leaves_no_server_behind(postgres: PrivatePostgres)
     servers.wait_until(lambda: not Path(folder).exists())
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(url)
+
+
+def test_a_broker_that_does_not_start_says_why() -> None:
+    with (
+        pytest.raises(
+            AssertionError, match=r"did not start; it said last:\n(.*\n)*.*no_such_thing"
+        ),
+        private_mosquitto("no_such_thing true"),
+    ):
+        pass

@@ -71,6 +71,7 @@ class Person:
         self.heard: list[tuple[str, bytes]] = []
         self.retained: dict[str, bytes] = {}
         self.properties: list[Any] = []
+        self._said: list[paho.MQTTMessageInfo] = []
         version = MQTTProtocolVersion.MQTTv5
         self._client = paho.Client(CallbackAPIVersion.VERSION2, name, protocol=version)
         self._client.reconnect_delay_set(1, 1)
@@ -103,10 +104,14 @@ class Person:
             properties = Properties(PacketTypes.PUBLISH)
             for name, value in told.items():
                 setattr(properties, name, value)
-        self._client.publish(topic, payload, qos=qos, properties=properties)
+        self._said.append(self._client.publish(topic, payload, qos=qos, properties=properties))
 
     def event(self, stream: str, number: int, cell: str, **more: Any) -> None:
         self.say(f"raw/{stream}", json.dumps({"n": number, "cell": cell, **more}))
+
+    def confirmed(self) -> bool:
+        """Whether the broker has all that was said."""
+        return all(one.is_published() for one in self._said)
 
     def answers(self) -> dict[str, set[bytes]]:
         """What was heard as an answer, by event."""
@@ -150,6 +155,12 @@ class Town:
         self.bridge.stop()
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
+
+    @property
+    def unacknowledged(self) -> int:
+        """Messages that came and wait for their answers."""
+        connection = self.bridge._connection
+        return 0 if connection is None else connection.unacknowledged
 
     def count(self, outcome: str) -> float:
         told = {"outcome": outcome}

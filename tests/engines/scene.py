@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,8 @@ def walks(lengths: Sequence[int], seed: int = 1) -> list[Row]:
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row[:2])
+    """Stream by stream, as an engine gives them to workers, each by time."""
+    return sorted(rows, key=lambda row: (crc32(row[0].encode()), row[0], row[1]))
 
 
 def batches(rows: Sequence[Row], size: int) -> Iterator[pa.RecordBatch]:
@@ -79,10 +81,11 @@ def by_fleet(rows: Sequence[Row], plan: sf.Plan, key: bytes = KEY) -> list[tuple
     cells = np.array([PLACES.index(row[2]) for row in ordered])
     run = fleet.run(cells, which)
     answers = zip(run.sequences.tolist(), run.released.tolist(), run.charges.tolist(), strict=True)
-    return [
+    found = [
         (row[0], str(row[1]), moment, PLACES[place], *charges)
         for row, (moment, place, charges) in zip(ordered, answers, strict=True)
     ]
+    return sorted(found, key=lambda row: (row[0], row[2]))
 
 
 def answers(rows: Sequence[Any]) -> list[tuple[Any, ...]]:

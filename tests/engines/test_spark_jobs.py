@@ -1,8 +1,10 @@
-"""Fit, audit and recover by a real Spark, against the same jobs over files."""
+"""Fit, audit, recover and learn by a real Spark, against the same jobs over files."""
 
 from __future__ import annotations
 
+from doctest import DocTestParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,13 @@ import pyarrow.parquet
 import pytest
 
 import sfumato as sf
+from sfumato.engines.spark.partition_outputs import KEPT, KeepOutputs
+from sfumato.engines.spark.spark_audit import arranged_release
+from sfumato.engines.spark.spark_learn import FrameSums
+from sfumato.engines.spark.worker_plan import plan_of
+from sfumato.models.expectation import even
 from sfumato.stream.fit_model import Cut, fit_table
+from sfumato.stream.learning import learn, learnt_model
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovery import recover
 from sfumato.stream.release_spec import parse_spec
@@ -97,3 +105,41 @@ def test_counts_and_flows_are_those_of_a_file(private: DataFrame, tmp_path: Path
         for here, one in enumerate(labels)
         for there, other in enumerate(labels)
     )
+
+
+def test_what_is_learnt_is_what_one_process_learns_to_the_byte(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    example: dict[str, Any] = {}
+    for one in DocTestParser().get_examples(sf.spark.learn.__doc__ or ""):
+        exec(one.source, example)
+    rng = np.random.default_rng(4)
+    rows = [
+        (f"u{name}", time, "home" if rng.random() < 0.8 else "work")
+        for name in range(13)
+        for time in range(6)
+    ]
+    found, left = example["learnt"](spark, rows, KEY)
+    path = tmp_path / "private.parquet"
+    pyarrow.parquet.write_table(left.toArrow(), path)
+    model, rules = example["start"], sf.stream.ReleaseSpec(**example["rules"])
+    plan = rules.plan(model)
+    local = learn(read_tracks(Table.at(str(path)), model), plan, order=1)
+    assert sf.store.to_bytes(found.model) == sf.store.to_bytes(learnt_model(local, model, plan))
+    assert found.report.plausible is not None and local.plausible is not None
+    assert found.report.plausible.fingerprint == local.plausible.fingerprint
+    assert (found.report.gain, found.report.effective) == (local.gain, local.effective)
+
+
+def test_sums_of_workers_are_those_of_one_process_to_the_bit(private: DataFrame) -> None:
+    opened = plan_of(town().document)
+    shared: Any = SimpleNamespace(value=town().document)
+    rows = arranged_release(private, opened, 3, together=True)
+    sums = FrameSums.of(rows.mapInArrow(KeepOutputs(shared, None), KEPT).cache(), 3)
+    local, guess = sums.gathered(), even(3, 2)
+    assert (sums.streams, sums.values) == (local.streams, local.values) == (5, len(ROWS))
+    found, due = sums.passed(guess), local.passed(guess)
+    assert (found.starts == due.starts).all() and (found.moves == due.moves).all()
+    assert found.score == due.score
+    pieces = sums.cut(12).every(3, 2)[0].scores(guess)
+    assert pieces.tolist() == local.cut(12).every(3, 2)[0].scores(guess).tolist()

@@ -12,7 +12,7 @@ from sfumato.core.randomness import seeded
 from sfumato.models.cluster_learning import cluster_scores, learn_clusters
 from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import Guess, expected
+from sfumato.models.expectation import Guess, expected
 from sfumato.models.markov import MarkovChain
 from tests.models.test_cluster_fitting import people
 from tests.models.test_clustered_chain import joint_of_paths, mixture

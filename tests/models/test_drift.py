@@ -22,7 +22,7 @@ from sfumato.models.drift_bets import Bettor, bettors
 from sfumato.models.drift_capital import drift_capital
 from sfumato.models.drift_learner import DriftLearner, distance_since
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import Guess, value_scores
+from sfumato.models.expectation import Guess, value_scores
 from sfumato.models.markov import MarkovChain
 from sfumato.models.output_blocks import OutputBlock, OutputBlocks
 from sfumato.models.plausible import PlausibleChains

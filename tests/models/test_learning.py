@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import (
+from sfumato.models.expectation import (
     Guess,
+    PassSums,
     expected,
-    learn_chain,
     log_likelihoods,
     maximised,
+    pass_sums,
 )
+from sfumato.models.learning import learn_chain
 from sfumato.models.learning_worth import information_share
 from sfumato.models.markov import MarkovChain
 from sfumato.models.order_choice import HeldOut, held_out
@@ -78,6 +80,24 @@ def test_expected_counts_are_those_of_all_hidden_sequences(
     assert found.starts.tolist() == pytest.approx([starts[c] for c in contexts], abs=1e-12)
     wanted = [[moves[c, x] for x in range(symbols)] for c in contexts]
     np.testing.assert_allclose(found.moves, wanted, atol=1e-12)
+    summed = pass_sums(guess, emissions).counted(symbols, order)
+    assert summed.score == pytest.approx(score, abs=1e-12)
+    assert summed.starts.tolist() == pytest.approx([starts[c] for c in contexts], abs=1e-12)
+    np.testing.assert_allclose(summed.moves, wanted, atol=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2]))
+def test_sums_of_a_pass_are_the_same_in_any_order_and_in_any_parts(seed: int, order: int) -> None:
+    rng = np.random.default_rng(seed)
+    emissions, _ = drawn_emissions(rng, 3, tuple(rng.integers(1, 12, 9).tolist()), (1,))
+    guess, places = drawn_guess(rng, 3, order), rng.permutation(9)
+    parts = np.split(places, np.sort(rng.integers(0, 10, 2)))
+    whole = pass_sums(guess, emissions)
+    several = [pass_sums(guess, emissions.of_streams(part)) for part in parts if part.size]
+    for one, other in zip(whole, PassSums.added(several), strict=True):
+        assert one.whole.tolist() == other.whole.tolist()
+        assert one.parts.tolist() == other.parts.tolist()
 
 
 @settings(max_examples=25, deadline=None)

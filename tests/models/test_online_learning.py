@@ -6,7 +6,8 @@ import pytest
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import Guess, expected, learn_chain
+from sfumato.models.expectation import Guess, expected
+from sfumato.models.learning import learn_chain
 from sfumato.models.markov import MarkovChain
 from sfumato.models.online_learning import LearnerState
 from sfumato.store.codec import from_bytes, to_bytes

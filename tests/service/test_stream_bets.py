@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.models.drift_bets import near_chains
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import Guess, value_scores
+from sfumato.models.expectation import Guess, value_scores
 from sfumato.models.markov import MarkovChain
 from sfumato.service.stream_bets import StreamBets, capital_of
 

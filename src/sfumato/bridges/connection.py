@@ -56,6 +56,8 @@ class Connection:
         subscription: The filter of what comes.
         status: The topic that is told when we are gone.
         window: Messages that may be unacknowledged.
+        admitted: What is kept of a message while it waits: a window of payloads of any size would
+            be as large as the broker lets them be.
 
     Attributes:
         resumed: Whether the broker remembered the session.
@@ -66,13 +68,20 @@ class Connection:
         ConnectionLost: If there is no such connection.
     """
 
-    def __init__(self, broker: Broker, subscription: str, status: str, window: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        subscription: str,
+        status: str,
+        window: int,
+        admitted: Callable[[Message], Message] = lambda message: message,
+    ) -> None:
         self._inbox: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._unacknowledged: OrderedDict[int, bool] = OrderedDict()
         self._outgoing: dict[int, Message | None] = {}
         self._confirmed: set[int] = set()
-        self._room, self._window = window, window
+        self._room, self._window, self._admitted = window, window, admitted
         self._holding = self._ready = False
         self._lost: ConnectionLost | None = None
         self.resumed, self.acknowledged, self.dropped = False, 0, 0
@@ -284,7 +293,7 @@ class Connection:
                 if given.mid in self._unacknowledged:
                     return  # it is being answered
                 self._unacknowledged[given.mid] = False
-        self._inbox.put(message)
+        self._inbox.put(self._admitted(message))
 
     def _on_publish(self, client: Client, told: str, mid: int, code: Any, more: Any) -> None:
         if code.is_failure:

@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, assert_never
 
 import msgspec
@@ -91,12 +92,16 @@ class Publication:
 
     def dead_letter(self, message: Message, problem: BadMessage) -> bytes:
         """What is published for a message that could not be read."""
+        if message.left_out is not None:
+            _, digest = message.left_out
+        else:
+            digest = message_digest(self.secret, message.topic, message.payload)
         return msgspec.json.encode(
             {
                 "topic": message.topic,
                 "field": problem.field,
                 "rule": problem.rule,
-                "digest": message_digest(self.secret, message.topic, message.payload),
+                "digest": digest,
             }
         )
 
@@ -181,7 +186,8 @@ class MqttBridge:
         self._connection = None
         topics = self._publication.topics
         subscription = self._reader.template.subscription
-        connection = Connection(self._broker, subscription, topics.status, self._window)
+        admitted = partial(self._reader.admitted, secret=self._publication.secret)
+        connection = Connection(self._broker, subscription, topics.status, self._window, admitted)
         self._connection = connection
         self._metrics.connection("opened")
         self._metrics.connected.set(1)

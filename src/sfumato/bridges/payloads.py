@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, assert_never
 
-from sfumato.bridges.bad_messages import BadMessage
+from sfumato.bridges.bad_messages import BadMessage, message_digest
 from sfumato.bridges.topics import TopicTemplate, checked_name
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Unreadable
@@ -59,6 +59,8 @@ class Message(NamedTuple):
         payload: What it holds.
         properties: User properties, in order.
         correlation: Correlation data; None if there are none.
+        left_out: Which part was too large to be kept, and the digest of the message; None if it
+            is all here.
     """
 
     mid: int
@@ -67,6 +69,7 @@ class Message(NamedTuple):
     payload: bytes
     properties: tuple[tuple[str, str], ...] = ()
     correlation: bytes | None = None
+    left_out: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
         """Its number alone: whoever prints a message does not print a value."""
@@ -84,7 +87,7 @@ class EventReader:
         values: Fields of the value, in the order of the model; for JSON.
         id_name: The field or property of ids.
         time_field: The field of times; None if none is told.
-        largest: Bytes that a payload may have.
+        largest: Bytes that a payload may have, and letters that its properties may have together.
 
     Examples:
         >>> reader = EventReader(
@@ -118,15 +121,37 @@ class EventReader:
         """How events are known, for the ledger: `field:n`."""
         return self.source.value if self.id_name is None else f"{self.source.value}:{self.id_name}"
 
+    def admitted(self, message: Message, secret: bytes) -> Message:
+        """A message as it may wait: of one that is too large its digest is left.
+
+        Args:
+            message: As it came.
+            secret: Of the digests of dead letters.
+        """
+        part = self._oversized(message)
+        if part is None:
+            return message
+        digest = message_digest(secret, message.topic, message.payload)
+        bare = message._replace(payload=b"", properties=(), correlation=None)
+        return bare._replace(left_out=(part, digest))
+
+    def _oversized(self, message: Message) -> str | None:
+        """The part of a message that is too large; None if none is."""
+        told = sum(len(name) + len(word) for name, word in message.properties)
+        if len(message.payload) > self.largest:
+            return "payload"
+        return "properties" if told + len(message.correlation or b"") > self.largest else None
+
     def event(self, message: Message) -> Asked:
-        """The event of a message.
+        """The event of a message that was admitted.
 
         Raises:
             BadMessage: If it breaks a rule.
         """
         stream = self.template.stream(message.topic)
-        if len(message.payload) > self.largest:
-            raise BadMessage("payload", f"have at most {self.largest} bytes")
+        part = self._oversized(message) if message.left_out is None else message.left_out[0]
+        if part is not None:
+            raise BadMessage(part, f"have at most {self.largest} bytes")
         found = self._object(message.payload) if self.form is Form.JSON else {}
         time = None if self.time_field is None else _time(_field(found, self.time_field, "time"))
         name = self._id(message, found, time)

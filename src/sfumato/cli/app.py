@@ -232,6 +232,7 @@ _SPARK: dict[str, Callable[..., None]] = {
     "fit": spark.fit,
     "audit": spark.audit,
     "recover": spark.recover,
+    "learn": spark.learn,
     "stream": spark_stream.stream,
 }
 

@@ -18,25 +18,17 @@ if TYPE_CHECKING:
     from sfumato.stream.released_tracks import ReleasedTracks
 
 
-class LearnOptions(options.Options):
-    """What `learn` is asked for."""
+ORDER = option(
+    "How many past values the next depends on: 0, 1, 2, or auto, what foretells streams that were "
+    "held out.",
+    default="auto",
+)
+OUTPUT = required("Where the model that was learnt goes.", "--output", "-o")
 
-    released: list[str] = options.RELEASED
-    model: str = required("The model of the release.", "--model", "-m")
-    output: str = required("Where the model that was learnt goes.", "--output", "-o")
-    rules: str | None = options.RULES
-    ledger: str | None = option("Ledger of the release: its rules, if they lie nowhere else.")
-    policy: str | None = options.RELEASE_POLICY
-    stream: str | None = options.STREAM_AS_FITTED
-    order: str = option(
-        "How many past values the next depends on: 0, 1, 2, or auto, what foretells streams that "
-        "were held out.",
-        default="auto",
-    )
-    clusters: str | None = option(
-        "People differ: learn a mixture of so many chains, each stream following one of them; auto "
-        "for as many as foretell streams held out."
-    )
+
+class Learner(options.Options):
+    """How a chain is learnt, and what is proven of it."""
+
     smoothing: float = option("Pseudo-counts of every value after every context.", default=0.1)
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
     confidence: float = option("That of the set of plausible chains.", default=0.95)
@@ -44,6 +36,24 @@ class LearnOptions(options.Options):
         "File for the set of plausible chains: bounds of every probability. Refused where nothing "
         "can be proven."
     )
+
+
+class LearnOptions(options.Options):
+    """What `learn` is asked for."""
+
+    released: list[str] = options.RELEASED
+    model: str = required("The model of the release.", "--model", "-m")
+    output: str = OUTPUT
+    rules: str | None = options.RULES
+    ledger: str | None = option("Ledger of the release: its rules, if they lie nowhere else.")
+    policy: str | None = options.RELEASE_POLICY
+    stream: str | None = options.STREAM_AS_FITTED
+    order: str = ORDER
+    clusters: str | None = option(
+        "People differ: learn a mixture of so many chains, each stream following one of them; auto "
+        "for as many as foretell streams held out."
+    )
+    learner: Learner
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -75,20 +85,13 @@ def learn(given: LearnOptions) -> None:
     """
     from sfumato.cli.audit_rules import release_rules
     from sfumato.cli.rule_choice import policy_of
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.models.encoding import StreamModel
-    from sfumato.models.learnt_history import LearntHistory
-    from sfumato.store.files import save, save_plausible
     from sfumato.stream.learning import learn as learnt
+    from sfumato.stream.learning import learnt_model
     from sfumato.stream.released_tracks import read_tracks
-    from sfumato.tables.readers import Table, same_file
+    from sfumato.tables.readers import Table
 
-    order = _order(given.order)
-    taken = [*given.released, given.model]
-    for name, path in (("--output", given.output), ("--plausible", given.plausible)):
-        if path is not None and any(same_file(path, other) for other in taken):
-            raise InvalidParameter(name, path, "be a file of its own, not an input")
-        taken.append(path or given.model)
+    order = read_order(given.order)
+    check_apart([*given.released, given.model], given.output, given.learner.plausible)
     hold(given.output)
     read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
@@ -106,25 +109,36 @@ def learn(given: LearnOptions) -> None:
             tracks,
             plan,
             order=order,
-            smoothing=given.smoothing,
-            floor=given.floor,
-            confidence=given.confidence,
+            smoothing=given.learner.smoothing,
+            floor=given.learner.floor,
+            confidence=given.learner.confidence,
             progress=show,
         )
-    if given.plausible is not None:
+    model = learnt_model(found, read, plan)
+    write_learnt(found, model, given.output, given.learner.plausible, given.shown)
+
+
+def write_learnt(
+    found: Learning,
+    model: StreamModel,
+    output: str,
+    plausible: str | None,
+    shown: options.Shown,
+) -> None:
+    """Write a model that was learnt, and its plausible set, and say what it is worth."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.store.files import save, save_plausible
+
+    if plausible is not None:
         if found.plausible is None:
             rule = f"not be given: no bounds are proven; {found.remark}"
-            raise InvalidParameter("--plausible", given.plausible, rule)
-        save_plausible(found.plausible, given.plausible)
-    moves = found.values - found.streams
-    told = LearntHistory(plan.fingerprint, found.streams, found.values)
-    names = (read.stream, read.values)
-    model = StreamModel(found.chain, read.encoding, *names, moves, read.unit, learnt=told)
-    save(model, given.output)
-    if given.shown.as_json:
-        print_json({"model": given.output, **_document(found)})
-    elif not given.shown.quiet:
-        _show(found, given.output)
+            raise InvalidParameter("--plausible", plausible, rule)
+        save_plausible(found.plausible, plausible)
+    save(model, output)
+    if shown.as_json:
+        print_json({"model": output, **_document(found)})
+    elif not shown.quiet:
+        _show(found, output)
 
 
 def _learn_mixture(
@@ -137,7 +151,7 @@ def _learn_mixture(
 
     for name, typed, plain in (
         ("--order", given.order, ("auto", "1")),
-        ("--plausible", given.plausible, (None,)),
+        ("--plausible", given.learner.plausible, (None,)),
     ):
         if typed not in plain:
             rule = "not come with --clusters: chains are of order 1, and no bounds are proven"
@@ -147,8 +161,8 @@ def _learn_mixture(
             tracks,
             plan,
             given.clusters or "",
-            smoothing=given.smoothing,
-            floor=given.floor,
+            smoothing=given.learner.smoothing,
+            floor=given.learner.floor,
             progress=show,
         )
     moves = found.values - found.streams
@@ -190,7 +204,19 @@ def _show_mixture(found: MixtureLearning, output: str) -> None:
         say("warning: learning had not settled; more streams, or stronger outputs, would help")
 
 
-def _order(word: str) -> int | None:
+def check_apart(taken: list[str], output: str, plausible: str | None) -> None:
+    """Refuse to write over what is read, or one thing over another."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.tables.readers import same_file
+
+    for name, path in (("--output", output), ("--plausible", plausible)):
+        if path is not None and any(same_file(path, other) for other in taken):
+            raise InvalidParameter(name, path, "be a file of its own, not an input")
+        taken = [*taken, path or taken[0]]
+
+
+def read_order(word: str) -> int | None:
+    """What was asked for as an order; None for the one that foretells streams held out."""
     from sfumato.core.errors import InvalidParameter
 
     if word == "auto":

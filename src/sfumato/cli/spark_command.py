@@ -1,4 +1,4 @@
-"""`sfumato spark`: releases, fits, audits and recoveries inside Apache Spark."""
+"""`sfumato spark`: releases, fits, audits, recoveries and learning inside Apache Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line, say
+from sfumato.cli.console import hold, print_json, print_line, progress, say
+from sfumato.cli.learn_command import ORDER, OUTPUT, Learner, check_apart, read_order, write_learnt
 from sfumato.cli.options import argument, option, required
 from sfumato.cli.release_command import column_names
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 
-HELP = """Release, fit, audit and recover inside Apache Spark, for tables beyond one machine.
+HELP = """Release, fit, audit, recover and learn inside Apache Spark, for tables beyond one machine.
 
 The answers are those of `sfumato release` with the same key, bit for bit, however many workers
 there are. Tables are Parquet or CSV, at any address that Spark can read. Needs the extra `spark`
@@ -291,6 +292,58 @@ def recover(given: _RecoverOptions) -> None:
     elif not given.shown.quiet:
         written = [path for path in (given.counts, given.flows) if path is not None]
         say(f"{' and '.join(written)}: written")
+
+
+class _LearnOptions(options.Options):
+    table: _Released
+    output: str = OUTPUT
+    order: str = ORDER
+    learner: Learner
+    shown: options.Shown
+
+
+def learn(given: _LearnOptions) -> None:
+    """Learn inside Spark how values follow each other, from released values alone.
+
+    The model, the report and the plausible set are those that `sfumato learn` makes of the same
+    rows, to the byte, in any number of partitions: expected counts are added up as whole numbers,
+    and which streams are held out follows from their names. Learning reads what left, and what was
+    public before; it costs no privacy.
+
+    Every pass over the outputs (EM) is a job of Spark; some dozens are usual. What outputs told is
+    kept by the workers in between, in memory or on their disks: 8 bytes for each value and symbol.
+
+    \b
+    Examples:
+      sfumato fit --uniform --values home,work,elsewhere --stream user -o start.model
+      sfumato spark release live.parquet -m start.model --order time --epsilon 2 \\
+        --method randomized-response --key-file city.key -o first.parquet
+      sfumato spark learn first.parquet -m start.model -o learnt.model --plausible learnt.set
+      sfumato spark release later.parquet -m learnt.model --order time --epsilon 0.5 \\
+        --key-file later.key -o private.parquet
+    """
+    from sfumato.engines.spark.spark_learn import learn as learn_frame
+    from sfumato.engines.spark.spark_session import told_plainly
+
+    order = read_order(given.order)
+    check_apart([given.table.released, given.table.model], given.output, given.learner.plausible)
+    hold(given.output)
+    model, spec, policy = _release_of(given.table)
+    shown = progress("learning, passes", None, given.shown.no_progress)
+    with told_plainly(given.table.released), shown as show:
+        found = learn_frame(
+            _released_frame(given.table, model, spec, policy),
+            model=model,
+            rules=spec,
+            policy=policy,
+            order=order,
+            smoothing=given.learner.smoothing,
+            floor=given.learner.floor,
+            confidence=given.learner.confidence,
+            partitions=given.table.engine.partitions,
+            progress=show,
+        )
+    write_learnt(found.report, found.model, given.output, given.learner.plausible, given.shown)
 
 
 def _release_of(given: _Released) -> tuple[StreamModel, ReleaseSpec, Policy | None]:

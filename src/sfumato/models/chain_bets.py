@@ -23,6 +23,7 @@ References: [Ville1939], [Waudby2024]
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -109,6 +110,39 @@ def inverse_weights(channel: Floats) -> Floats | None:
     return found if np.isfinite(found).all() and residual(channel, found) <= _EXACT else None
 
 
+class BetCounts(NamedTuple):
+    """All that bets on a chain need of outputs: whole numbers, which parts add up to.
+
+    Attributes:
+        channel: The one channel that all outputs left through.
+        tables: How often each output followed each, by parity, value and level of the bet on it.
+        beginnings: How often each output was the first of a stream.
+    """
+
+    channel: Floats
+    tables: Floats
+    beginnings: Floats
+
+
+def bet_counts(outputs: FixedOutputs, guide: MarkovChain | None) -> BetCounts:
+    """What bets need of some streams.
+
+    Args:
+        outputs: What left.
+        guide: A chain that says which bets are worth while. It must not come from these outputs.
+    """
+    tables = pair_tables(outputs, _inverted(outputs.channel), guide)
+    return BetCounts(outputs.channel, tables, outputs.beginnings)
+
+
+def _inverted(channel: Floats) -> Floats:
+    weights = inverse_weights(channel)
+    if weights is None or len(channel) > SYMBOLS:
+        rule = f"tell apart all values of at most {SYMBOLS} symbols: it must have an inverse"
+        raise InvalidParameter("channel", channel.shape, rule)
+    return weights
+
+
 def plausible_chains(
     outputs: FixedOutputs,
     estimate: MarkovChain,
@@ -132,13 +166,15 @@ def plausible_chains(
         InvalidParameter: If the channel has no inverse, or no chain of order 1 is left.
     """
     checks.proper_fraction("confidence", confidence)
-    weights, symbols = inverse_weights(outputs.channel), len(outputs.channel)
-    if weights is None or symbols > SYMBOLS:
-        rule = f"tell apart all values of at most {SYMBOLS} symbols: it must have an inverse"
-        raise InvalidParameter("channel", outputs.channel.shape, rule)
-    failure = 1 - confidence
-    low, high = _moves(outputs, weights, guide, (1 - _STARTS) * failure)
-    first_low, first_high = _starts(outputs, weights, _STARTS * failure)
+    return chains_left(bet_counts(outputs, guide), estimate, confidence)
+
+
+def chains_left(counts: BetCounts, estimate: MarkovChain, confidence: float) -> PlausibleChains:
+    """The same, from what bets need of all streams."""
+    checks.proper_fraction("confidence", confidence)
+    weights, failure = _inverted(counts.channel), 1 - confidence
+    low, high = _moves(counts, weights, (1 - _STARTS) * failure)
+    first_low, first_high = _starts(counts, weights, _STARTS * failure)
     if np.any(low > high) or np.any(first_low > first_high):
         rule = "come from streams that follow one chain of order 1: no such chain is left"
         raise InvalidParameter("released", "another", rule)
@@ -161,11 +197,9 @@ def pair_tables(outputs: FixedOutputs, weights: Floats, guide: MarkovChain | Non
     return tables
 
 
-def _moves(
-    outputs: FixedOutputs, weights: Floats, guide: MarkovChain | None, failure: float
-) -> tuple[Floats, Floats]:
-    symbols, tables = len(outputs.channel), pair_tables(outputs, weights, guide)
-    bets, off = 4 * symbols**2, residual(outputs.channel, weights)
+def _moves(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats, Floats]:
+    symbols, tables = len(counted.channel), counted.tables
+    bets, off = 4 * symbols**2, residual(counted.channel, weights)
     low, high = np.empty((symbols, symbols)), np.empty((symbols, symbols))
     for i in range(symbols):
         for j in range(symbols):
@@ -177,9 +211,9 @@ def _moves(
     return tightened(low, high) if np.all(low <= high) else (low, high)
 
 
-def _starts(outputs: FixedOutputs, weights: Floats, failure: float) -> tuple[Floats, Floats]:
-    symbols, counts = len(outputs.channel), outputs.beginnings
-    stakes, off = np.ones_like(counts), residual(outputs.channel, weights)
+def _starts(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats, Floats]:
+    symbols, counts = len(counted.channel), counted.beginnings
+    stakes, off = np.ones_like(counts), residual(counted.channel, weights)
     ends = [
         _ends(counts, stakes, weights[:, i], 2 * symbols / failure, off) for i in range(symbols)
     ]

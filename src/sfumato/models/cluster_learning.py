@@ -25,17 +25,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.models.clustered_chain import CHANGE, ClusteredChain
 from sfumato.models.emissions import Emissions
+from sfumato.models.expectation import Guess, as_guess, chain_scores, expected
 from sfumato.models.first_groups import first_groups
-from sfumato.models.learning import (
-    FLOOR,
-    SMOOTHING,
-    Guess,
-    LearntChain,
-    as_chain,
-    chain_scores,
-    expected,
-    learn_chain,
-)
+from sfumato.models.learning import FLOOR, SMOOTHING, LearntChain, as_chain, learn_chain
 from sfumato.models.markov import MarkovChain
 
 _SETTLED = 1e-3
@@ -106,7 +98,8 @@ def learn_clusters(
     search.told.clear()
     found, settled = search.run(best, most)
     order = np.argsort(-found.shares, kind="stable")
-    chains = tuple(as_chain(found.chains[place], alphabet, emissions, floor) for place in order)
+    size = emissions.streams, len(emissions)
+    chains = tuple(as_chain(found.chains[place], alphabet, *size, floor) for place in order)
     mixture = ClusteredChain(found.shares[order], chains, change)
     score = float(cluster_scores(emissions, mixture).sum())
     return LearntClusters(mixture, common, score, tuple(search.told), settled)
@@ -118,12 +111,8 @@ def cluster_scores(emissions: Emissions, chain: ClusteredChain | MarkovChain) ->
     Up to factors that are those of no chain, and to the rare changes of cluster.
     """
     if isinstance(chain, MarkovChain):
-        return chain_scores(_as_guess(chain), emissions)
-    return _shared(emissions, _Mixture(chain.shares, tuple(map(_as_guess, chain.chains))))[1]
-
-
-def _as_guess(chain: MarkovChain) -> Guess:
-    return Guess(chain.initial.ravel(), np.array(chain.transition()))
+        return chain_scores(as_guess(chain), emissions)
+    return _shared(emissions, _Mixture(chain.shares, tuple(map(as_guess, chain.chains))))[1]
 
 
 def _shared(emissions: Emissions, mixture: _Mixture) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.numerics import UNIT
 from sfumato.core.progress import Progress
 from sfumato.models.drift_learner import DriftLearner
-from sfumato.models.learning import Guess, value_scores
+from sfumato.models.expectation import Guess, value_scores
 from sfumato.models.markov import MarkovChain
 from sfumato.models.output_blocks import OutputBlocks
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.arrays import Floats
-from sfumato.models.learning import Guess, expected, lifted, maximised
+from sfumato.models.expectation import Guess, expected, lifted, maximised
 from sfumato.models.markov import MarkovChain
 from sfumato.models.output_blocks import OutputBlock, OutputBlocks
 

@@ -62,6 +62,24 @@ class Emissions:
         places = np.arange(len(told))
         return cls(symbols, starts, places * symbols, np.ones_like(places), told.ravel())
 
+    @classmethod
+    def joined(cls, several: Sequence[Emissions]) -> Emissions:
+        """The streams of all parts, one part after another; there must be one at least."""
+        sizes = np.cumsum([0, *(one.told.size for one in several)])
+        ends = np.cumsum([0, *(len(one) for one in several)])
+        begins = [
+            np.where(one.begins < 0, -1, one.begins + before)
+            for one, before in zip(several, sizes[:-1], strict=True)
+        ]
+        starts = [one.starts[1:] + end for one, end in zip(several, ends[:-1], strict=True)]
+        return cls(
+            several[0].symbols,
+            np.concatenate([[0], *starts]),
+            np.concatenate(begins),
+            np.concatenate([one.reaches for one in several]),
+            np.concatenate([one.told for one in several]),
+        )
+
     @property
     def streams(self) -> int:
         """How many streams there are."""
@@ -95,13 +113,30 @@ class Emissions:
         """
         if self.streams >= pieces:
             return self
-        each = -(-pieces // self.streams)
+        return self.in_pieces(-(-pieces // self.streams))[0]
+
+    def in_pieces(self, each: int) -> tuple[Emissions, Ints]:
+        """Every stream cut into at most so many pieces, and how many pieces each has become."""
         whole = np.arange(len(self)) - self.reaches + 1
         # A cut before a value is allowed if no later output reaches back over it.
         first = np.minimum.accumulate(whole[::-1])[::-1]
-        edges = list[int]()
+        edges, counts = list[int](), list[int]()
         for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
-            wanted = np.linspace(start, stop, each + 1).astype(np.int64)[:-1]
-            edges += [start, *(int(cut) for cut in wanted if start < cut == first[cut])]
+            wanted = [start + cut for cut in piece_cuts(stop - start, each)]
+            own = [start, *(cut for cut in wanted if cut == first[cut])]
+            edges += own
+            counts.append(len(own))
         starts = np.array([*edges, len(self)], dtype=np.int64)
-        return Emissions(self.symbols, starts, self.begins, self.reaches, self.told)
+        parts = Emissions(self.symbols, starts, self.begins, self.reaches, self.told)
+        return parts, np.array(counts, dtype=np.int64)
+
+
+def piece_cuts(length: int, each: int) -> list[int]:
+    """Where a stream is cut into so many pieces, if it is long enough for them.
+
+    Examples:
+        >>> piece_cuts(10, 3), piece_cuts(1, 3)
+        ([3, 6], [])
+    """
+    wanted = (length * part // each for part in range(each))
+    return [cut for cut in wanted if cut > 0]

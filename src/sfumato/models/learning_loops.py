@@ -15,10 +15,14 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.fixed_sums import POINT
 from sfumato.core.portable_loops import log
 from sfumato.models.chain_loops import normalise
 
 Told = tuple[Ints, Ints, Floats]
+Sums = tuple[Ints, Ints]
+_SCALE = 2.0**POINT
+_BELOW = (1 << POINT) - 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -89,6 +93,56 @@ def _back(later: Floats, backs: Floats, scale: float, means: Floats) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _expect(
+    moves: Floats,
+    backs: Floats,
+    told: Told,
+    first: int,
+    length: int,
+    seen: int,
+    span: int,
+    share: float,
+    kept: Floats,
+    scales: Floats,
+    later: Floats,
+    means: Floats,
+    pairs: Floats,
+) -> int:
+    """Add up what is expected of the moves of one stream, but for their own probabilities.
+
+    Args:
+        moves: Probability of each value after each context.
+        backs: The same, transposed.
+        told: As in `expected_counts`.
+        first: Where its values begin.
+        length: How many there are, one at least.
+        seen: How many came before these.
+        span: Values of a context.
+        share: How much of it counts.
+        kept: Weights of contexts before its values, as the first row; gets those at each step.
+        scales: Gets what they summed to.
+        later: Gets what comes later, for each context at the first step.
+        means: Room for one row.
+        pairs: Gets the sums.
+    """
+    contexts, states = moves.shape
+    tails = contexts // states
+    last = _forward(moves, told, first, length, seen, span, kept, scales)
+    later[:] = 1.0
+    for step in range(last, 0, -1):
+        _weigh(later, span - 1, span, states, told, first + length - 1 - (last - step))
+        for context in range(contexts):
+            # The probability of the move itself is the same at every step: put in at the end.
+            begin = (context % tails) * states
+            held = share * (kept[step - 1, context] / scales[step])
+            for state in range(states):
+                pairs[context, state] += held * later[begin + state]
+        _back(later, backs, scales[step], means)
+        later[:] = means
+    return last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def expected_counts(
     moves: Floats,
     told: Told,
@@ -117,9 +171,7 @@ def expected_counts(
         scores: Gets the log probability of the outputs of each stream.
     """
     contexts, states = moves.shape
-    tails, longest = contexts // states, 0
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
+    longest = _longest(starts)
     kept, scales = np.empty((longest + 1, contexts)), np.empty(longest + 1)
     later, means = np.empty(contexts), np.empty(contexts)
     pairs, backs = np.zeros((contexts, states)), moves.T.copy()
@@ -129,21 +181,11 @@ def expected_counts(
         if length == 0:
             continue
         kept[0] = before[stream]
-        last = _forward(moves, told, first, length, seen[stream], span, kept, scales)
+        part, share = (first, length, seen[stream], span), shares[stream]
+        last = _expect(moves, backs, told, *part, share, kept, scales, later, means, pairs)
         before[stream] = kept[last]
         for step in range(last + 1):
             scores[stream] += log(scales[step])
-        later[:] = 1.0
-        for step in range(last, 0, -1):
-            _weigh(later, span - 1, span, states, told, first + length - 1 - (last - step))
-            for context in range(contexts):
-                # The probability of the move itself is the same at every step: put in at the end.
-                begin = (context % tails) * states
-                held = shares[stream] * (kept[step - 1, context] / scales[step])
-                for state in range(states):
-                    pairs[context, state] += held * later[begin + state]
-            _back(later, backs, scales[step], means)
-            later[:] = means
         if seen[stream] == 0:
             for context in range(contexts):
                 first_one = kept[0, context] * later[context]
@@ -154,13 +196,77 @@ def expected_counts(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fixed_counts(
+    moves: Floats,
+    told: Told,
+    starts: Ints,
+    initial: Floats,
+    span: int,
+    begun: Sums,
+    followed: Sums,
+    scores: Floats,
+) -> None:
+    """The same of whole streams, in sums that no order of streams changes (`FixedSum`).
+
+    Args:
+        moves: Probability of each value after each context.
+        told: As in `expected_counts`.
+        starts: Where the values of each stream begin, and the end.
+        initial: Probability of each context to begin with.
+        span: Values of a context.
+        begun: Gets how often streams began with each context: whole parts, and what is left.
+        followed: Gets how often each value followed each context.
+        scores: Gets the log probability of the outputs of each stream.
+    """
+    contexts, states = moves.shape
+    longest = _longest(starts)
+    kept, scales = np.empty((longest + 1, contexts)), np.empty(longest + 1)
+    later, means = np.empty(contexts), np.empty(contexts)
+    pairs, backs = np.empty((contexts, states)), moves.T.copy()
+    for stream in range(starts.size - 1):
+        first, length = starts[stream], starts[stream + 1] - starts[stream]
+        scores[stream] = 0.0
+        if length == 0:
+            continue
+        kept[0] = initial
+        pairs[:] = 0.0
+        part = (first, length, 0, span)
+        last = _expect(moves, backs, told, *part, 1.0, kept, scales, later, means, pairs)
+        for step in range(last + 1):
+            scores[stream] += log(scales[step])
+        place = min(length, span) - 1
+        for context in range(contexts):
+            _add(begun, place, context, kept[0, context] * later[context])
+            if last > 0:
+                for state in range(states):
+                    count = pairs[context, state] * moves[context, state]
+                    _add(followed, context, state, count)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add(sums: Sums, row: int, column: int, number: float) -> None:
+    """Add a number to a cell, rounded to the fixed point."""
+    whole, parts = sums
+    floor = np.floor(number)
+    held = parts[row, column] + np.int64(np.rint((number - floor) * _SCALE))
+    whole[row, column] += np.int64(floor) + (held >> POINT)
+    parts[row, column] = held & _BELOW
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _longest(starts: Ints) -> int:
+    longest = 0
+    for stream in range(starts.size - 1):
+        longest = max(longest, starts[stream + 1] - starts[stream])
+    return longest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_likelihoods(
     moves: Floats, told: Told, starts: Ints, initial: Floats, span: int, scores: Floats
 ) -> None:
     """Log probability of all outputs of each stream, up to factors of the likelihoods."""
-    contexts, longest = initial.size, 0
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
+    contexts, longest = initial.size, _longest(starts)
     kept, scales = np.empty((longest + 1, contexts)), np.empty(longest + 1)
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]

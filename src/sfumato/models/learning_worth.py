@@ -13,27 +13,31 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import Guess, expected, maximised
+from sfumato.models.expectation import Guess, maximised
+from sfumato.models.output_sums import OutputSums, sums_of
 
 _PROBES = 3
 _STEP = 1e-3
 
 
-def information_share(emissions: Emissions, guess: Guess, order: int, smoothing: float) -> float:
+def information_share(
+    outputs: Emissions | OutputSums, guess: Guess, order: int, smoothing: float
+) -> float:
     """Share of the information about moves that outputs keep, on average over directions.
 
     Args:
-        emissions: What outputs told.
+        outputs: What they told; or sums over it, wherever it lies.
         guess: The chain that was learnt.
         order: Its order; 0 for values that are independent.
         smoothing: Pseudo-counts with which it was learnt.
 
     Examples:
-        >>> from sfumato.models.learning import even
+        >>> from sfumato.models.expectation import even
         >>> seen = Emissions.of_rows([np.eye(2)[[0, 0, 1, 1, 0, 1, 1, 0]]])
         >>> round(information_share(seen, even(2, 1), 1, 0.0), 6)
         1.0
     """
+    sums = sums_of(outputs)
     coins = np.random.default_rng(0)
     total = 0.0
     for _ in range(_PROBES):
@@ -44,7 +48,7 @@ def information_share(emissions: Emissions, guess: Guess, order: int, smoothing:
         root = np.sqrt(guess.moves)
         across = signs - root * (signs * root).sum(axis=1, keepdims=True)
         ends = [
-            maximised(expected(_moved(guess, sign * across * root), emissions), smoothing, order)
+            maximised(sums.passed(_moved(guess, sign * across * root)), smoothing, order)
             for sign in (_STEP, -_STEP)
         ]
         shrunk = (ends[0].moves - ends[1].moves) / (2 * _STEP) / np.maximum(root, _STEP)

@@ -22,14 +22,8 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import (
-    FLOOR,
-    SMOOTHING,
-    Guess,
-    even,
-    expected,
-    maximised,
-)
+from sfumato.models.expectation import Guess, even, expected, maximised
+from sfumato.models.learning import FLOOR, SMOOTHING
 from sfumato.models.markov import MarkovChain
 
 _SLOWING = -0.6

@@ -11,8 +11,10 @@ from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import CELLS, FLOOR, SMOOTHING, learn_chain, log_likelihoods
+from sfumato.models.expectation import CELLS, as_guess
+from sfumato.models.learning import FLOOR, SMOOTHING, learn_chain
 from sfumato.models.markov import MarkovChain
+from sfumato.models.output_sums import OutputSums, sums_of
 
 _PIECES = 12
 """Streams, or pieces of streams, that there must be to hold some out."""
@@ -59,7 +61,7 @@ class HeldOut:
 
 
 def held_out(
-    emissions: Emissions,
+    outputs: Emissions | OutputSums,
     alphabet: Alphabet,
     rival: MarkovChain,
     *,
@@ -73,7 +75,7 @@ def held_out(
     Few streams are cut into pieces first. An order whose chain would be too large is left out.
 
     Args:
-        emissions: What outputs told.
+        outputs: What they told; or sums over it, wherever it lies.
         alphabet: The symbols.
         rival: A chain to compare with, such as the one that streams were released with.
         orders: Those to try.
@@ -81,15 +83,15 @@ def held_out(
         floor: As in `learn_chain`.
         progress: As in `learn_chain`; passes of all orders are counted.
     """
-    parts = emissions.cut(_PIECES)
+    sums = sums_of(outputs)
+    parts = sums.cut(_PIECES)
     if parts.streams < 2:
         raise InvalidParameter("released", parts.streams, "have streams enough to hold some out")
-    places = np.arange(parts.streams)
-    apart = places % _EVERY == _EVERY - 1 if parts.streams >= _EVERY else places == 1
-    seen, other = parts.of_streams(places[~apart]), parts.of_streams(places[apart])
+    every = min(parts.streams, _EVERY)
+    other, seen = parts.every(every, every - 1)
     scores, done = dict[int, Floats](), 0
     for order in orders:
-        if emissions.symbols ** (max(order, emissions.span, 1) + 1) > CELLS:
+        if sums.symbols ** (max(order, sums.span, 1) + 1) > CELLS:
             continue
         count = [0]
 
@@ -102,9 +104,8 @@ def held_out(
             seen, alphabet, order=order, smoothing=smoothing, floor=floor, progress=passed
         )
         done += count[0]
-        scores[order] = log_likelihoods(other, found.chain)
+        scores[order] = other.scores(as_guess(found.chain))
     if not scores:
-        rule = f"leave at most {CELLS:,} probabilities to {emissions.symbols:,} symbols"
+        rule = f"leave at most {CELLS:,} probabilities to {sums.symbols:,} symbols"
         raise InvalidParameter("order", orders[0], rule)
-    lengths = np.diff(other.starts).astype(np.float64)
-    return HeldOut(scores, lengths, log_likelihoods(other, rival))
+    return HeldOut(scores, other.lengths(), other.scores(as_guess(rival)))

@@ -26,7 +26,7 @@ from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.drift_bets import bettors
 from sfumato.models.drift_capital import drift_capital
 from sfumato.models.drift_learner import distance_since
-from sfumato.models.learning import Guess, value_scores
+from sfumato.models.expectation import Guess, value_scores
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.output_blocks import OutputBlocks

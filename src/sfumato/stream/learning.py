@@ -14,15 +14,20 @@ from functools import partial
 
 import numpy as np
 
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.progress import Progress
-from sfumato.models.chain_bets import SYMBOLS, FixedOutputs, inverse_weights, plausible_chains
+from sfumato.models.chain_bets import SYMBOLS, chains_left, inverse_weights
 from sfumato.models.emissions import Emissions
-from sfumato.models.learning import FLOOR, SMOOTHING, LearntChain, learn_chain, log_likelihoods
+from sfumato.models.encoding import StreamModel
+from sfumato.models.expectation import as_guess
+from sfumato.models.learning import FLOOR, SMOOTHING, LearntChain, learn_chain
 from sfumato.models.learning_worth import information_share
+from sfumato.models.learnt_history import LearntHistory
 from sfumato.models.markov import MarkovChain
 from sfumato.models.order_choice import HeldOut, held_out
+from sfumato.models.output_sums import EmissionSums, OutputSums
 from sfumato.models.plausible import PlausibleChains
 from sfumato.stream.evidence import evidence
 from sfumato.stream.plan import Plan
@@ -123,43 +128,108 @@ def learn(
         >>> found.streams, found.values, bool(found.chain.transition()[0, 0] > 0.6)
         (2, 120, True)
     """
-    if not isinstance(plan.model, MarkovChain):
-        rule = "be a chain of values, the same for all streams (a mixture: `learn --clusters`)"
-        raise InvalidParameter("model", type(plan.model).__name__, rule)
+    check_learnable(plan)
     tracks = released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, plan.model.alphabet)
-    emissions = emissions_of(tracks, plan)
-    if not emissions.telling:
+    tracks = tracks.by_name()
+    return learn_sums(
+        EmissionSums(emissions_of(tracks, plan)),
+        plan,
+        _channel(tracks, plan),
+        order=order,
+        smoothing=smoothing,
+        floor=floor,
+        confidence=confidence,
+        progress=progress,
+    )
+
+
+def learnt_model(found: Learning, model: StreamModel, plan: Plan) -> StreamModel:
+    """What was learnt as a model to release with; it says in its file what it was learnt from.
+
+    Args:
+        found: What was learnt.
+        model: The model of the release, which says how values are read.
+        plan: The rule of the release.
+    """
+    told = LearntHistory(plan.fingerprint, found.streams, found.values)
+    moves, names = found.values - found.streams, (model.stream, model.values)
+    return StreamModel(found.chain, model.encoding, *names, moves, model.unit, learnt=told)
+
+
+def check_learnable(plan: Plan) -> MarkovChain:
+    """The model of a plan, if it is one chain for all streams."""
+    if not isinstance(plan.model, MarkovChain):
+        rule = "be a chain of values, the same for all streams (a mixture: `learn --clusters`)"
+        raise InvalidParameter("model", type(plan.model).__name__, rule)
+    return plan.model
+
+
+def learn_sums(
+    sums: OutputSums,
+    plan: Plan,
+    channel: Floats | None,
+    *,
+    order: int | None = None,
+    smoothing: float = SMOOTHING,
+    floor: float = FLOOR,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> Learning:
+    """Learn a chain from sums over what left, in whichever process it lies.
+
+    Args:
+        sums: Over the outputs.
+        plan: The rule of the release.
+        channel: The one channel that all outputs left through; None if there is none.
+        order: As in `learn`, like all that follows.
+        smoothing: Pseudo-counts of each value after each context.
+        floor: Least probability of any transition.
+        confidence: That of the set of plausible chains.
+        progress: Called with the number of passes over the outputs so far.
+    """
+    model = check_learnable(plan)
+    if not sums.telling:
         raise InvalidParameter("released", "constants", "tell something about the values")
     done = _Counted(progress)
     fit = partial(learn_chain, smoothing=smoothing, floor=floor)
-    alphabet, orders = plan.model.alphabet, ORDERS if order is None else (order,)
+    alphabet, orders = model.alphabet, ORDERS if order is None else (order,)
     apart = held_out(
-        emissions,
+        sums,
         alphabet,
-        plan.model,
+        model,
         orders=orders,
         smoothing=smoothing,
         floor=floor,
         progress=done.part(),
     )
     best = apart.order
-    found = fit(emissions, alphabet, order=best, progress=done.part())
+    found = fit(sums, alphabet, order=best, progress=done.part())
     alone = found
     if best:
-        alone = fit(emissions, alphabet, order=0, progress=done.part())
-    box, remark = _plausible(tracks, plan, emissions, found.chain, confidence)
-    return _told(plan.model, emissions, apart, (found, alone), (box, remark), smoothing)
+        alone = fit(sums, alphabet, order=0, progress=done.part())
+    proven = _plausible(sums, channel, found.chain, confidence)
+    return _told(model, sums, apart, (found, alone), proven, smoothing)
 
 
 def emissions_of(tracks: ReleasedTracks, plan: Plan) -> Emissions:
     """How likely every value made what left: all that is learnt from."""
+    return told_by(tracks, plan, _channel(tracks, plan))
+
+
+def told_by(tracks: ReleasedTracks, plan: Plan, channel: Floats | None) -> Emissions:
+    """The same, if it is known whether all values, of these and other streams, left by one channel.
+
+    Args:
+        tracks: What left.
+        plan: The rule of the release.
+        channel: That channel; None if there is none.
+    """
     symbols = len(plan.model.alphabet)
-    fixed = _fixed(tracks, plan)
     # One channel but for the last digits of its allowance: what is told needs no walk row by row.
-    if fixed is not None:
-        told, values = np.ascontiguousarray(fixed.channel.T).ravel(), fixed.columns
+    if channel is not None:
+        told, values = np.ascontiguousarray(channel.T).ravel(), tracks.places
         return Emissions(symbols, tracks.starts, values * symbols, np.ones_like(values), told)
     found = evidence(tracks, plan)
     return Emissions(symbols, found.starts, found.begins, found.reaches, found.told)
@@ -182,10 +252,15 @@ class _Counted:
             self._progress(self._before + passes)
 
 
-def _fixed(tracks: ReleasedTracks, plan: Plan) -> FixedOutputs | None:
-    """The outputs as columns of the one channel that all values left through; None if not so."""
+def _channel(tracks: ReleasedTracks, plan: Plan) -> Floats | None:
+    """The one channel that all values left through; None if not so."""
     released = OUTCOMES.index(Outcome.RELEASED)
-    if not has_one_channel(plan) or np.any(tracks.outcomes != released):
+    return one_channel(plan) if np.all(tracks.outcomes == released) else None
+
+
+def one_channel(plan: Plan) -> Floats | None:
+    """The channel of every value that leaves: row = value, column = symbol; None if not one."""
+    if not has_one_channel(plan):
         return None
     step = plan.prepare(plan.begin(""), 1)
     if step is None:
@@ -195,40 +270,32 @@ def _fixed(tracks: ReleasedTracks, plan: Plan) -> FixedOutputs | None:
     outputs = [output for output in found if output is not None]
     if len(outputs) != len(found) or len(outputs) != len(channel.outputs):
         return None
-    rows = np.stack([channel.likelihood(output) for output in outputs], axis=1)
-    return FixedOutputs(rows, tracks.starts, tracks.places)
+    return np.stack([channel.likelihood(output) for output in outputs], axis=1)
 
 
 def _plausible(
-    tracks: ReleasedTracks,
-    plan: Plan,
-    emissions: Emissions,
-    chain: MarkovChain,
-    confidence: float,
+    sums: OutputSums, channel: Floats | None, chain: MarkovChain, confidence: float
 ) -> tuple[PlausibleChains | None, str]:
     """Chains that are not ruled out, or why nothing can be proven."""
-    fixed = _fixed(tracks, plan)
-    if fixed is None:
+    if channel is None:
         return None, "channels change with what left: `--method randomized-response` has one"
     if chain.order > 1:
         return None, "the chain is of higher order than 1"
-    if len(fixed.channel) > SYMBOLS or inverse_weights(fixed.channel) is None:
+    if len(channel) > SYMBOLS or inverse_weights(channel) is None:
         return None, f"the channel must tell apart at most {SYMBOLS} symbols"
-    places, guide = np.arange(emissions.streams), None
-    if emissions.streams >= _GUIDING:
-        guiding = places % _GUIDING == 0
-        seen = emissions.of_streams(places[guiding])
-        guide = learn_chain(seen, chain.alphabet, most=60).chain
-        fixed = fixed.of_streams(places[~guiding])
+    guide = None
+    if sums.streams >= _GUIDING:
+        guiding, sums = sums.every(_GUIDING, 0)
+        guide = learn_chain(guiding, chain.alphabet, most=60).chain
     try:
-        return plausible_chains(fixed, chain, guide=guide, confidence=confidence), ""
+        return chains_left(sums.bets(channel, guide), chain, confidence), ""
     except InvalidParameter as problem:
         return None, f"outputs must {problem.rule}"
 
 
 def _told(
     model: MarkovChain,
-    emissions: Emissions,
+    sums: OutputSums,
     apart: HeldOut,
     learnt: tuple[LearntChain, LearntChain],
     proven: tuple[PlausibleChains | None, str],
@@ -236,16 +303,16 @@ def _told(
 ) -> Learning:
     found, alone = learnt
     gain, error = apart.gain(apart.scores[found.order], apart.rival)
-    moves = len(emissions) - int((np.diff(emissions.starts) > 0).sum())
+    moves = sums.values - sums.streams
     return Learning(
         chain=found.chain,
         order=found.order,
-        streams=emissions.streams,
-        values=len(emissions),
-        telling=emissions.telling,
-        effective=moves * information_share(emissions, found.guess, found.order, smoothing),
+        streams=sums.streams,
+        values=sums.values,
+        telling=sums.telling,
+        effective=moves * information_share(sums, found.guess, found.order, smoothing),
         log_likelihood=found.log_likelihood,
-        model_log_likelihood=float(log_likelihoods(emissions, model).sum()),
+        model_log_likelihood=sums.score(as_guess(model)),
         independent_log_likelihood=alone.log_likelihood,
         gain=gain,
         gain_error=error,

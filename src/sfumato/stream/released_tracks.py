@@ -16,6 +16,7 @@ from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.audit_rows import read_signal, released_symbol
+from sfumato.stream.name_order import name_key
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
 
@@ -61,6 +62,32 @@ class ReleasedTracks:
         for first, following in pairwise(bounds):
             if following > first:
                 yield first, following - first
+
+    def by_name(self) -> ReleasedTracks:
+        """The same streams in the order of their names (`name_order`), whoever wrote them how.
+
+        Examples:
+            >>> from sfumato import LDP, SIP
+            >>> from sfumato.core.events import Outcome
+            >>> names = ("ann", "bob", "cid")
+            >>> left = [Event(one, 0, Outcome.RELEASED, one, SIP(0.2), LDP(0.3)) for one in names]
+            >>> ReleasedTracks.of(left, Alphabet(names)).by_name().places
+            array([2, 0, 1])
+        """
+        order = sorted(range(len(self.streams)), key=lambda one: name_key(self.streams[one]))
+        lengths = np.diff(self.starts)[order]
+        starts = np.append(0, np.cumsum(lengths))
+        own = np.repeat(self.starts[:-1][order] - starts[:-1], lengths) + np.arange(starts[-1])
+        return ReleasedTracks(
+            tuple(self.streams[one] for one in order),
+            starts,
+            self.places[own],
+            self.outcomes[own],
+            self.began[own],
+            self.signals[own],
+            self.rows[own],
+            self.source,
+        )
 
     def refusal(self, row: int, rule: str) -> BadTable:
         """What is raised where a row breaks a rule."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from sfumato.engines.spark.spark_audit import SparkAudit as SparkAudit
     from sfumato.engines.spark.spark_audit import audit as audit
     from sfumato.engines.spark.spark_fit import fit as fit
+    from sfumato.engines.spark.spark_learn import SparkLearning as SparkLearning
+    from sfumato.engines.spark.spark_learn import learn as learn
     from sfumato.engines.spark.spark_recover import SparkRecovery as SparkRecovery
     from sfumato.engines.spark.spark_recover import recover as recover
     from sfumato.engines.spark.stream_release import release_stream as release_stream

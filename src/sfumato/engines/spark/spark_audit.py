@@ -124,8 +124,17 @@ def audit(
     )
 
 
-def arranged_release(frame: DataFrame, opened: OpenedPlan, partitions: int | None) -> DataFrame:
-    """A released frame, each stream in one partition and in the order of its moments."""
+def arranged_release(
+    frame: DataFrame, opened: OpenedPlan, partitions: int | None, *, together: bool = False
+) -> DataFrame:
+    """A released frame, each stream in one partition and in the order of its moments.
+
+    Args:
+        frame: The rows.
+        opened: The plan of the release.
+        partitions: As in `StreamColumns.arranged`.
+        together: As there.
+    """
     from sfumato.stream.input_rows import Reading
 
     spec = opened.spec
@@ -135,7 +144,8 @@ def arranged_release(frame: DataFrame, opened: OpenedPlan, partitions: int | Non
     if extra:
         rule = f"not be there: a release has {', '.join(due)}"
         raise InvalidParameter("columns", ", ".join(extra), rule)
-    return StreamColumns(opened.model.stream, "sequence", due).arranged(frame, partitions)
+    columns = StreamColumns(opened.model.stream, "sequence", due)
+    return columns.arranged(frame, partitions, together=together)
 
 
 @dataclass(slots=True)

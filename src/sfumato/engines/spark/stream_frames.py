@@ -19,6 +19,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.worker_failures import WorkerFailure
+from sfumato.stream.name_order import SLOT_SHIFT, name_key
 from sfumato.tables.batches import BATCH_ROWS, Batch, Column
 
 if TYPE_CHECKING:
@@ -71,17 +72,35 @@ class StreamColumns:
                 rule = f"hold one of {', '.join(allowed)}"
                 raise InvalidParameter(f"the {what} column {name!r}", kinds[name], rule)
 
-    def arranged(self, frame: DataFrame, partitions: int | None) -> DataFrame:
-        """The rows of each stream in one partition, one stream after another, each in its order."""
+    def arranged(
+        self, frame: DataFrame, partitions: int | None, *, together: bool = False
+    ) -> DataFrame:
+        """The rows of each stream in one partition, one stream after another, each in its order.
+
+        Streams come in the order of their names (`name_order`): checksums are told apart at once,
+        where names begin with the same letters.
+
+        Args:
+            frame: The rows.
+            partitions: Parts that streams are shared out to; by the size of the frame if None.
+            together: Whether streams whose names are in one slot are in one partition, too.
+        """
+        from pyspark.sql import functions as F
+
         self.check(frame)
         number = partitions_of(frame) if partitions is None else partitions
         names = dict.fromkeys((self.order, *self.others))
         names.pop(self.stream, None)
         chosen = frame.select(self._name(frame), *(column(name) for name in names))
-        sorts = [column(self.stream), *self._sorts(frame)]
-        return chosen.repartition(
-            checks.count("partitions", number), column(self.stream)
-        ).sortWithinPartitions(*sorts)
+        # A column, not an expression: that would be computed for each pair that is compared.
+        check = "checksum of the name"
+        while check in chosen.columns:
+            check += "'"
+        marked = chosen.withColumn(check, F.crc32(column(self.stream)))
+        part = F.shiftright(column(check), SLOT_SHIFT) if together else column(self.stream)
+        parted = marked.repartition(checks.count("partitions", number), part)
+        sorts = [column(check), column(self.stream), *self._sorts(frame)]
+        return parted.sortWithinPartitions(*sorts).drop(column(check))
 
     def _name(self, frame: DataFrame) -> Expression:
         """The name of a stream as text, compared byte by byte whatever collation it has."""
@@ -156,14 +175,17 @@ def gathered(parts: Iterator[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterato
 def check_together(names: Sequence[str], codes: Ints, before: str | None) -> None:
     """Refuse rows of a stream that do not come together: it would be begun twice.
 
+    Streams rise in the order of their names, so none comes back.
+
     Args:
         names: The streams of some rows, in the order of their first ones.
         codes: The place of the stream of each row among them.
         before: The last stream of the rows before; it may go on.
     """
-    rising = all(one < other for one, other in pairwise(names))
-    if before is not None and len(names):
-        rising = rising and before <= names[0]
+    keys = list(map(name_key, names))
+    rising = all(one < other for one, other in pairwise(keys))
+    if before is not None and keys:
+        rising = rising and name_key(before) <= keys[0]
     if not rising or (np.diff(codes) < 0).any():
         told = "the rows of a stream must come together, in the order of their names"
         raise WorkerFailure(f"{told}; the engine gave them otherwise, and nothing was done")
