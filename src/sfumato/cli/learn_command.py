@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class LearnOptions(options.Options):
     """What `learn` is asked for."""
 
-    released: list[str] = options.RELEASED
+    released: list[str] | None = options.RELEASED_OR_LEDGER
     model: str = required("The model of the release.", "--model", "-m")
     output: str = required("Where the model that was learnt goes.", "--output", "-o")
     rules: str | None = options.RULES
-    ledger: str | None = option("Ledger of the release: its rules, if they lie nowhere else.")
+    ledger: str | None = options.RELEASE_LEDGER
     policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     order: str = option(
@@ -60,6 +60,9 @@ def learn(given: LearnOptions) -> None:
     --method randomized-response --epsilon E`), between which bounds every probability lies, with
     proof and not in the limit.
 
+    Of a release with --learn the channels of each version are used, and what is learnt is how
+    values move since it noticed a change itself; what it has proven stands in its versions.
+
     With --clusters K what is learnt is a mixture: each stream follows one of K chains. Values must
     have left one by one.
 
@@ -73,18 +76,16 @@ def learn(given: LearnOptions) -> None:
       sfumato learn first.csv -m start.model -o learnt.model
       sfumato release later.csv -m learnt.model --epsilon 0.5 -o private.csv
     """
-    from sfumato.cli.audit_rules import release_rules
-    from sfumato.cli.rule_choice import policy_of
+    from sfumato.cli.released_input import read_release
     from sfumato.core.errors import InvalidParameter
     from sfumato.models.encoding import StreamModel
     from sfumato.models.learnt_history import LearntHistory
     from sfumato.store.files import save, save_plausible
     from sfumato.stream.learning import learn as learnt
-    from sfumato.stream.released_tracks import read_tracks
-    from sfumato.tables.readers import Table, same_file
+    from sfumato.tables.readers import same_file
 
     order = _order(given.order)
-    taken = [*given.released, given.model]
+    taken = [*(given.released or []), given.model, *([given.ledger] if given.ledger else [])]
     for name, path in (("--output", given.output), ("--plausible", given.plausible)):
         if path is not None and any(same_file(path, other) for other in taken):
             raise InvalidParameter(name, path, "be a file of its own, not an input")
@@ -92,12 +93,7 @@ def learn(given: LearnOptions) -> None:
     hold(given.output)
     read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
-    files = [] if given.ledger is not None and given.rules is None else given.released
-    spec = release_rules(files, given.rules, given.ledger)
-    policy, _ = policy_of(spec, given.policy, read, given.model)
-    plan = spec.plan(read, policy)
-    sources = [Table.at(file, separator=given.separator) for file in given.released]
-    tracks = read_tracks(sources, read)
+    _, plan, tracks = read_release(given, read, given.model)
     if given.clusters is not None:
         _learn_mixture(given, read, plan, tracks)
         return
@@ -207,6 +203,7 @@ def _document(found: Learning) -> dict[str, Any]:
         "streams": found.streams,
         "values": found.values,
         "telling": found.telling,
+        "left_out": found.left_out,
         "effective": found.effective,
         "order": found.order,
         "log_likelihood": found.log_likelihood,
@@ -236,6 +233,10 @@ def _show(found: Learning, output: str) -> None:
         f"{output}: {found.streams:,} streams, {found.values:,} values, of which "
         f"{found.telling:,} have an output that tells anything"
     )
+    if found.left_out:
+        print_line(
+            f"{found.left_out:,} values that left before the release noticed a change are left out"
+        )
     print_line(f"order {found.order}: {looks[found.order]}")
     print_line(
         f"as much is known of moves as if {found.effective:,.0f} of them had been seen as they are"

@@ -39,8 +39,8 @@ SYMBOLS = 64
 _LEVELS, _RATES = 8, 12
 _EXACT = 1e-9
 """What a mean may be off before outputs count as telling too little."""
-_ALIKE = 1e-12
-"""What the channels of two steps may be off each other: allowances are rounded step by step."""
+ALIKE = 1e-12
+"""What the channels of two steps may be off each other where nothing else is said."""
 _STARTS = 0.2
 """Share of the failure probability that is for how streams begin."""
 
@@ -55,12 +55,15 @@ class FixedOutputs:
         columns: The output of every value, as a column of the channel.
         begun: Whether the first output of each stream here is the first of all; of others nothing
             is inferred of how streams begin. None if all are.
+        alike: What a probability of the channel of any step may be off, at most: allowances are
+            rounded step by step, the more the longer a stream is.
     """
 
     channel: Floats
     starts: Ints
     columns: Ints
     begun: Bools | None = None
+    alike: float = ALIKE
 
     def __post_init__(self) -> None:
         checks.row_stochastic("channel", self.channel)
@@ -80,7 +83,7 @@ class FixedOutputs:
         starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
         begun = None if self.begun is None else self.begun[chosen]
         columns = np.concatenate([np.empty(0, np.int64), *parts])
-        return FixedOutputs(self.channel, starts, columns, begun)
+        return FixedOutputs(self.channel, starts, columns, begun, self.alike)
 
     @property
     def beginnings(self) -> Floats:
@@ -165,7 +168,7 @@ def _moves(
     outputs: FixedOutputs, weights: Floats, guide: MarkovChain | None, failure: float
 ) -> tuple[Floats, Floats]:
     symbols, tables = len(outputs.channel), pair_tables(outputs, weights, guide)
-    bets, off = 4 * symbols**2, residual(outputs.channel, weights)
+    bets, off = 4 * symbols**2, residual(outputs.channel, weights, outputs.alike)
     low, high = np.empty((symbols, symbols)), np.empty((symbols, symbols))
     for i in range(symbols):
         for j in range(symbols):
@@ -179,7 +182,7 @@ def _moves(
 
 def _starts(outputs: FixedOutputs, weights: Floats, failure: float) -> tuple[Floats, Floats]:
     symbols, counts = len(outputs.channel), outputs.beginnings
-    stakes, off = np.ones_like(counts), residual(outputs.channel, weights)
+    stakes, off = np.ones_like(counts), residual(outputs.channel, weights, outputs.alike)
     ends = [
         _ends(counts, stakes, weights[:, i], 2 * symbols / failure, off) for i in range(symbols)
     ]
@@ -223,7 +226,13 @@ def _ends(
     return low, high
 
 
-def residual(channel: Floats, weights: Floats) -> float:
-    """How far the means of weights may be from what they stand for."""
+def residual(channel: Floats, weights: Floats, alike: float = ALIKE) -> float:
+    """How far the means of weights may be from what they stand for.
+
+    Args:
+        channel: Probability of each output for each value, as it is written down.
+        weights: Of the outputs.
+        alike: What each of these probabilities may really have been off.
+    """
     off = np.abs(portable.dot(channel, weights) - np.eye(len(channel))).max()
-    return float(off) + len(weights) * _ALIKE * float(np.abs(weights).max())
+    return float(off) + len(weights) * alike * float(np.abs(weights).max())

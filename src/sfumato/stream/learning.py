@@ -9,15 +9,15 @@ better than the model of the release does, and which chains the outputs have not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.events import OUTCOMES, Event, Outcome
+from sfumato.core.events import Event
 from sfumato.core.progress import Progress
-from sfumato.models.chain_bets import SYMBOLS, FixedOutputs, inverse_weights, plausible_chains
+from sfumato.models.chain_bets import SYMBOLS, inverse_weights, plausible_chains
 from sfumato.models.emissions import Emissions
 from sfumato.models.learning import FLOOR, SMOOTHING, LearntChain, learn_chain, log_likelihoods
 from sfumato.models.learning_worth import information_share
@@ -25,8 +25,10 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.order_choice import HeldOut, held_out
 from sfumato.models.plausible import PlausibleChains
 from sfumato.stream.evidence import evidence
+from sfumato.stream.learning_plan import LearningPlan
+from sfumato.stream.learnt_outputs import since_last_start
+from sfumato.stream.one_channel import fixed_outputs
 from sfumato.stream.plan import Plan
-from sfumato.stream.recovered_counts import has_one_channel
 from sfumato.stream.released_tracks import ReleasedTracks
 
 ORDERS = (0, 1, 2)
@@ -55,6 +57,8 @@ class Learning:
             proven.
         remark: Why nothing is proven; "" where something is.
         converged: Whether learning had settled.
+        left_out: Values that left before streams changed, as a release that learns noticed itself:
+            nothing was learnt from them.
     """
 
     chain: MarkovChain
@@ -71,6 +75,7 @@ class Learning:
     plausible: PlausibleChains | None
     remark: str
     converged: bool
+    left_out: int = 0
 
     @property
     def beats_model(self) -> bool:
@@ -93,7 +98,9 @@ def learn(
     Args:
         released: What left: from `read_tracks`, or the events of each stream from its first moment
             on.
-        plan: The rule of the release; it holds the model, and the policy if one was used.
+        plan: The rule of the release; it holds the model, and the policy if one was used. Of a
+            release that learns, `LearningRelease.plan` or `learnt_plan`: channels are those that
+            were used, and what is learnt is how values move since it noticed a change last.
         order: How many past values the next one depends on; chosen among 0, 1 and 2 by streams
             held out if not given.
         smoothing: Pseudo-counts of each value after each context.
@@ -150,19 +157,26 @@ def learn(
     if best:
         alone = fit(emissions, alphabet, order=0, progress=done.part())
     box, remark = _plausible(tracks, plan, emissions, found.chain, confidence)
-    return _told(plan.model, emissions, apart, (found, alone), (box, remark), smoothing)
+    told = _told(plan.model, emissions, apart, (found, alone), (box, remark), smoothing)
+    return replace(told, left_out=len(tracks.places) - len(emissions))
 
 
 def emissions_of(tracks: ReleasedTracks, plan: Plan) -> Emissions:
-    """How likely every value made what left: all that is learnt from."""
+    """How likely every value made what left: all that is learnt from.
+
+    Of a release that learns, what left since it noticed a change last.
+    """
     symbols = len(plan.model.alphabet)
-    fixed = _fixed(tracks, plan)
+    fixed = fixed_outputs(tracks, plan)
     # One channel but for the last digits of its allowance: what is told needs no walk row by row.
     if fixed is not None:
         told, values = np.ascontiguousarray(fixed.channel.T).ravel(), fixed.columns
         return Emissions(symbols, tracks.starts, values * symbols, np.ones_like(values), told)
     found = evidence(tracks, plan)
-    return Emissions(symbols, found.starts, found.begins, found.reaches, found.told)
+    whole = Emissions(symbols, found.starts, found.begins, found.reaches, found.told)
+    if isinstance(plan, LearningPlan) and plan.history.restarts:
+        return whole.of_values(since_last_start(tracks, plan))
+    return whole
 
 
 class _Counted:
@@ -182,23 +196,6 @@ class _Counted:
             self._progress(self._before + passes)
 
 
-def _fixed(tracks: ReleasedTracks, plan: Plan) -> FixedOutputs | None:
-    """The outputs as columns of the one channel that all values left through; None if not so."""
-    released = OUTCOMES.index(Outcome.RELEASED)
-    if not has_one_channel(plan) or np.any(tracks.outcomes != released):
-        return None
-    step = plan.prepare(plan.begin(""), 1)
-    if step is None:
-        return None
-    channel = step.design.channel
-    found = [step.output(np.array([place])) for place in range(len(plan.model.alphabet))]
-    outputs = [output for output in found if output is not None]
-    if len(outputs) != len(found) or len(outputs) != len(channel.outputs):
-        return None
-    rows = np.stack([channel.likelihood(output) for output in outputs], axis=1)
-    return FixedOutputs(rows, tracks.starts, tracks.places)
-
-
 def _plausible(
     tracks: ReleasedTracks,
     plan: Plan,
@@ -207,7 +204,12 @@ def _plausible(
     confidence: float,
 ) -> tuple[PlausibleChains | None, str]:
     """Chains that are not ruled out, or why nothing can be proven."""
-    fixed = _fixed(tracks, plan)
+    fixed = fixed_outputs(tracks, plan)
+    if isinstance(plan, LearningPlan):
+        return (
+            None,
+            "channels change with what left; what is proven stands in the release's versions",
+        )
     if fixed is None:
         return None, "channels change with what left: `--method randomized-response` has one"
     if chain.order > 1:
