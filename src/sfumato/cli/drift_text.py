@@ -49,7 +49,7 @@ def lines(found: DriftReport, released: str, model: str) -> Iterator[str]:
     more = ""
     if found.version is not None:
         null = f"any chain of version {found.version}"
-        more = f", or if the set lacks the true chain ({shown_up(found.missed)} at most)"
+        more = f", if the set holds the true chain (confidence {1 - found.missed:g})"
     yield (
         f"{found.streams:,} streams, {found.values:,} values, of which {found.telling:,} have an "
         f"output that tells anything; counted {len(found.ends):,} times"
