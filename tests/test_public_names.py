@@ -104,8 +104,8 @@ IN_ROOMS = {
         SequenceTable Step StreamModel StreamState VersionHistory WindowBursts
         audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_robust
         forecast_widths frontier information_leakage instantaneous_leakage leakage_under learn
-        learn_mixture local_leakage look_ahead loss_floor read_tracks recover release_table
-        sequence_leakage tabulate""",
+        learn_mixture learnt_plan ledger_tracks local_leakage look_ahead loss_floor read_tracks
+        recover release_table sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement
         OwnMatrices TemporalPlan TemporalRelease TemporalSpec allocate audit_streams chain_leakage
         least_noise_budgets release_streams temporal_leakage""",

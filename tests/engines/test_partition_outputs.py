@@ -19,8 +19,9 @@ from sfumato.engines.spark.spark_learn import FrameSums
 from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
 from sfumato.store.codec import to_bytes
-from sfumato.stream.learning import Learning, learn, learn_sums, learnt_model, one_channel
+from sfumato.stream.learning import Learning, learn, learn_sums, learnt_model
 from sfumato.stream.name_order import name_key, slot_of
+from sfumato.stream.one_channel import one_channel
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.released_tracks import read_tracks
 from sfumato.tables.readers import Table

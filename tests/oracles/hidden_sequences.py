@@ -70,3 +70,28 @@ def output_probabilities(
                 likely *= channel[value][output]
             found[seen] += likely
     return found
+
+
+def switching(
+    initials: list[list[float]],
+    rows: list[list[list[float]]],
+    parts: list[int],
+    told: list[list[float]],
+) -> dict[tuple[int, ...], float]:
+    """Probability of each sequence together with all outputs, where chains of order 1 take turns.
+
+    Args:
+        initials: For each part, the distribution of a first value.
+        rows: For each part, the rows of its chain.
+        parts: The part that each value is of: it was reached by the chain of this part.
+        told: How likely each symbol made what left, value by value.
+    """
+    found = {}
+    for path in product(range(len(rows[0])), repeat=len(parts)):
+        weight = initials[parts[0]][path[0]]
+        for moment, part in enumerate(parts[1:], start=1):
+            weight *= rows[part][path[moment - 1]][path[moment]]
+        for value, likelihood in zip(path, told, strict=True):
+            weight *= likelihood[value]
+        found[path] = weight
+    return found

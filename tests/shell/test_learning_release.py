@@ -116,8 +116,6 @@ def test_what_a_learning_release_cannot_do_is_refused(house: Path, tmp_path: Pat
         found = call(*given, *more)
         assert found.code == 2 and rule in found.err, found.err
     assert not (tmp_path / "p.csv").exists()
-    asked = ("learn", house / "whole-all.csv", "-m", house / "start.model", "-o", tmp_path / "m")
-    assert "`audit` reads those that learn" in call(*asked).err
 
 
 def test_a_model_that_knows_something_is_refused(house: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.purpose import Purpose
+from sfumato.core.state import StreamState
 from sfumato.models.chain_bets import FixedOutputs
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
@@ -210,3 +211,56 @@ def test_a_file_that_says_nothing_of_the_change_is_found(
         if findings:
             with pytest.raises(LedgerMismatch):
                 check_versions(changed, path)
+
+
+def test_other_values_with_the_same_outputs_end_in_the_same_state_over_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever streams did: versions, the alarm, and every state follow from outputs alone."""
+    for name, value in {"_WALKS": 1, "_LENGTH": 4, "_NARROW": 1.0}.items():
+        monkeypatch.setattr(f"sfumato.stream.model_versions.{name}", value)
+    rules = LearningRules(
+        BIT,
+        sf.PerStep(sf.SIP(3.0)),
+        sf.loss.hamming(BIT),
+        first=100,
+        scouts=2,
+        ready=0.0001,
+        purpose=Purpose.SIMULATION,
+    )
+    ours, theirs = (LearningPlan.under(VersionHistory(rules)) for _ in range(2))
+    names = [f"u{place}" for place in range(20)]
+    states = [{name: plan.begin(name) for name in names} for plan in (ours, theirs)]
+    rng, tries = np.random.default_rng(5), 0
+    values = dict(zip(names, rng.integers(0, 2, 20).tolist(), strict=True))
+    for moment in range(75):
+        for name in names:
+            states[0][name], event = stepped(ours, states[0][name], values[name], moment)
+            after, again = states[1][name], None
+            while again is None or again.released != event.released:  # the opposite, other coins
+                tries += 1
+                after, again = stepped(theirs, states[1][name], 1 - values[name], 1_000 + tries)
+            states[1][name] = after
+            assert again == event
+            for plan in (ours, theirs):
+                plan.history.add(name, int(str(event.released)))
+            stay = 0.95 if moment < 20 else 0.05
+            values[name] ^= int(rng.random() > stay)
+    versions = [[one.fingerprint for one in plan.history.versions()] for plan in (ours, theirs)]
+    assert versions[0] == versions[1] and ours.history.restarts == 1
+    assert tries > 20 * 75
+    for name in names:
+        assert to_bytes(states[0][name]) == to_bytes(states[1][name])
+        told = [
+            plan.prepare(own[name], 1) for plan, own in zip((ours, theirs), states, strict=True)
+        ]
+        assert told[0] is not None and told[1] is not None
+        assert told[0].design.channel.fingerprint == told[1].design.channel.fingerprint
+
+
+def stepped(
+    plan: LearningPlan, state: StreamState, value: int, seed: int
+) -> tuple[StreamState, sf.Event]:
+    """A step that is not in the history yet."""
+    (event,), following = plan.step(state, [value], sf.seeded(seed))
+    return following, event

@@ -154,7 +154,13 @@ def audit(given: AuditOptions) -> None:
     from sfumato.cli.audit_findings import audit_findings, read_files
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_text import print_report, print_together
-    from sfumato.cli.audit_truth import check_truth_options, print_robust, print_truth, write_truth
+    from sfumato.cli.audit_truth import (
+        check_truth_options,
+        print_robust,
+        print_starts,
+        print_truth,
+        write_truth,
+    )
     from sfumato.cli.realtime_audit import audit_realtime, is_series
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.reports import report_document
@@ -203,7 +209,9 @@ def audit(given: AuditOptions) -> None:
                 print_robust(spec)
             for version in report.versions:
                 print_line(version)
-            if report.truth is not None:
+            if report.starts:
+                print_starts(report)
+            elif report.truth is not None:
                 learnt = "the last estimate" if spec.learn is not None else given.model
                 print_truth(report.truth, given.truth or learnt)
         if len(reports) > 1:
@@ -304,12 +312,13 @@ def _audited(
     from sfumato.cli.audit_findings import check_commitments, key_of
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_truth import truth_check
+    from sfumato.cli.released_input import plan_used
     from sfumato.core.checks import choice
     from sfumato.core.fair_coins import LEVEL
     from sfumato.core.randomness import keyed
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
-    from sfumato.stream.learning_audit import check_kept, learnt_plan, three_numbers
+    from sfumato.stream.learning_audit import check_kept, three_numbers
     from sfumato.stream.learning_plan import LearningPlan
     from sfumato.stream.replayed_coins import ReplayedCoins
     from sfumato.tables.cells import Missing
@@ -323,12 +332,9 @@ def _audited(
     against = [Table.at(file, separator=given.separator) for file in true]
     counts = [source.count() for source in sources]
     total = None if None in counts else sum(count or 0 for count in counts)
-    if spec.learn is None:
-        plan = spec.plan(model, policy)
-    else:
-        plan = learnt_plan(spec.learning(model), model, sources, given.ledger)
+    plan = plan_used(spec, model, policy, sources, given.ledger)
     also: list[Check] = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
-    other = truth_check(given, model, plan)
+    other: Check | None = truth_check(given, model, plan)
     if other is None and isinstance(plan, LearningPlan):
         other = three_numbers(plan)
     if other is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sfumato.stream.other_truth import OtherTruth
     from sfumato.stream.plan import Plan
     from sfumato.stream.release_spec import ReleaseSpec
-    from sfumato.stream.truth_report import TruthReport
+    from sfumato.stream.truth_report import TruthAudit, TruthReport
 
 _SHOWN = 10
 _COLUMNS = ("steps", "sip", "truth", "over_set", "transfer", "ldp", "worst_step", "worst_at")
@@ -96,6 +96,51 @@ def print_robust(spec: ReleaseSpec) -> None:
         f"{spec.robust_words}; what is said of one value, and of losses, is under the model alone. "
         f"{more} what leaked under the model"
     )
+
+
+def print_starts(report: AuditReport) -> None:
+    """What a release that learns leaked, where it started anew: in all, and start by start."""
+    assert report.truth is not None  # it is the sum of them
+    whole, told = report.truth, report.truth.streams
+    worst = sorted(told.items(), key=lambda item: -(item[1].over_set or 0.0))[:_SHOWN]
+    table(
+        f"what streams leaked, added up over {len(report.starts)} starts of learning",
+        ["stream", "steps", "stated", "under the estimates", "over the sets", "LDP", "worst step"],
+        [
+            [name, f"{entry.steps:,}", *_three(entry, stated=True), shown_up(entry.worst_step, 5)]
+            for name, entry in worst
+        ],
+    )
+    table(
+        "start by start, the stream that leaked most under any chain of its set",
+        ["start", "values", "stream", "under the estimate", "over the set", "LDP"],
+        [
+            [
+                f"{place:,}",
+                f"{sum(entry.steps for entry in part.streams.values()):,}",
+                name,
+                *_three(part.streams[name], stated=False),
+            ]
+            for place, part in enumerate(report.starts, start=1)
+            if (name := part.worst) is not None
+        ],
+    )
+    print_line(
+        "under the estimates: what each start told who knows its last estimate, and of streams "
+        "that went on from before no more than its long run; the sum is the leakage under no "
+        "single chain"
+    )
+    print_line(
+        "over the sets: under the worst chain of each start's last set, at every step anew; it "
+        f"holds with confidence {whole.confidence:g} for whoever knows how streams truly move, but "
+        "not between a change and the version that says so: there the LDP alone does"
+    )
+
+
+def _three(entry: TruthAudit, *, stated: bool) -> list[str]:
+    """What was stated, if that is asked for, and the three numbers."""
+    numbers = (entry.truth, entry.over_set or 0.0, entry.ldp)
+    return [shown_up(number, 5) for number in ((entry.sip, *numbers) if stated else numbers)]
 
 
 def print_truth(report: TruthReport, truth: str) -> None:

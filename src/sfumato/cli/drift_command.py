@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class DriftOptions(options.Options):
     """What `drift` is asked for."""
 
-    released: list[str] = options.RELEASED
+    released: list[str] | None = options.RELEASED_OR_LEDGER
     model: str = options.MODEL
     rules: str | None = options.RULES
-    ledger: str | None = option("Ledger of the release: its rules, if they lie nowhere else.")
+    ledger: str | None = options.RELEASE_LEDGER
     policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     plausible: str | None = option(
@@ -59,6 +59,9 @@ def drift(given: DriftOptions) -> None:
     win 100 times what they began with (for --alpha 0.01) with probability at most 0.01, over the
     whole life of the release, at any number of looks. Exit code 1 if the alarm was raised.
 
+    Of a release with --learn the set of its last version is tested, on what left since it noticed a
+    change itself: with the channels of all versions, not with context-free values alone.
+
     After an alarm the report says since when, in which way streams move differently, how far the
     probabilities are off that were learnt since then, and what to do next.
 
@@ -68,24 +71,16 @@ def drift(given: DriftOptions) -> None:
       sfumato drift monday.csv tuesday.csv -m city.model --alpha 0.001 --plot drift.png
       sfumato drift private.csv -m city.model --radius 0.05 --json
     """
-    from sfumato.cli.audit_rules import release_rules
-    from sfumato.cli.rule_choice import policy_of
+    from sfumato.cli.released_input import read_release
     from sfumato.cli.table_output import check_picture
     from sfumato.stream.drift import drift_test
-    from sfumato.stream.released_tracks import read_tracks
-    from sfumato.tables.readers import Table
 
     along = _along(given.along)
     check_picture(given.plot)
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
-    files = [] if given.ledger is not None and given.rules is None else given.released
-    spec = release_rules(files, given.rules, given.ledger)
-    policy, _ = policy_of(spec, given.policy, read, given.model)
-    plan = spec.plan(read, policy)
+    _, plan, tracks = read_release(given, read, given.model)
     chains = _chains(given, plan)
-    sources = [Table.at(file, separator=given.separator) for file in given.released]
-    tracks = read_tracks(sources, read)
     with progress("betting", len(tracks.places), given.shown.no_progress) as show:
         found = drift_test(
             tracks,
@@ -120,6 +115,7 @@ def _chains(given: DriftOptions, plan: Plan) -> PlausibleChains | None:
     from sfumato.models.markov import MarkovChain
     from sfumato.models.plausible import PlausibleChains
     from sfumato.store.files import load_plausible
+    from sfumato.stream.learning_plan import LearningPlan
 
     if given.plausible is not None:
         if given.radius is not None:
@@ -129,6 +125,9 @@ def _chains(given: DriftOptions, plan: Plan) -> PlausibleChains | None:
         return None
     if not isinstance(plan.model, MarkovChain):
         raise InvalidParameter("--radius", given.radius, "come with a plain chain")
+    if isinstance(plan, LearningPlan):
+        rule = "not come with a release that learns, whose model knows nothing: its set is tested"
+        raise InvalidParameter("--radius", given.radius, rule)
     return PlausibleChains.from_radius(plan.model, given.radius)
 
 
@@ -138,7 +137,8 @@ def _show(found: DriftReport, given: DriftOptions) -> None:
     if given.shown.as_json:
         print_json(document(found))
         return
-    for line in lines(found, " ".join(given.released), given.model):
+    files = " ".join(given.released or [f"--ledger {given.ledger}"])
+    for line in lines(found, files, given.model):
         print_line(line)
     if given.plot is not None and not given.shown.quiet:
         say(f"{given.plot}: written")

@@ -30,6 +30,8 @@ def document(found: DriftReport) -> dict[str, Any]:
         "threshold": found.threshold,
         "tested_radius": found.tested,
         "distance": found.distance,
+        "version": found.version,
+        "missed": found.missed,
         "ends": found.ends.tolist(),
         "log_capital": found.log_capital.tolist(),
     }
@@ -44,6 +46,10 @@ def lines(found: DriftReport, released: str, model: str) -> Iterator[str]:
         model: Name of the file of the model.
     """
     null = model if not found.tested else f"any chain within {found.tested:.4g} of {model}"
+    more = ""
+    if found.version is not None:
+        null = f"any chain of version {found.version}"
+        more = f", if the set holds the true chain (confidence {1 - found.missed:g})"
     yield (
         f"{found.streams:,} streams, {found.values:,} values, of which {found.telling:,} have an "
         f"output that tells anything; counted {len(found.ends):,} times"
@@ -52,7 +58,7 @@ def lines(found: DriftReport, released: str, model: str) -> Iterator[str]:
     yield (
         f"bets against {null} made {times(found.evidence)} what they began with, at best; the "
         f"alarm is at {wanted:,.0f} times, which a right model ever reaches with "
-        f"probability at most {shown_up(found.alpha)}, however often you look"
+        f"probability at most {shown_up(found.alpha)}, however often you look{more}"
     )
     if found.alarm is None:
         yield f"no drift was found: what left is no proof against {null}"
@@ -71,6 +77,12 @@ def _advice(found: DriftReport, released: str, model: str) -> Iterator[str]:
         "true. What to do next:"
     )
     yield f"  learn again from what left: sfumato learn {released} -m {model} -o learnt.model"
+    if found.version is not None:
+        yield (
+            "  or wait: the release starts learning anew once its context-free values prove the "
+            "change; until then the ldp of each row holds, its sip need not"
+        )
+        return
     yield (
         "  see what leaked to an adversary who knows that: "
         f"sfumato audit {released} -m {model} --truth learnt.model"

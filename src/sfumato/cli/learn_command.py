@@ -41,11 +41,11 @@ class Learner(options.Options):
 class LearnOptions(options.Options):
     """What `learn` is asked for."""
 
-    released: list[str] = options.RELEASED
+    released: list[str] | None = options.RELEASED_OR_LEDGER
     model: str = required("The model of the release.", "--model", "-m")
     output: str = OUTPUT
     rules: str | None = options.RULES
-    ledger: str | None = option("Ledger of the release: its rules, if they lie nowhere else.")
+    ledger: str | None = options.RELEASE_LEDGER
     policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     order: str = ORDER
@@ -70,6 +70,9 @@ def learn(given: LearnOptions) -> None:
     --method randomized-response --epsilon E`), between which bounds every probability lies, with
     proof and not in the limit.
 
+    Of a release with --learn the channels of each version are used, and what is learnt is how
+    values move since it noticed a change itself; what it has proven stands in its versions.
+
     With --clusters K what is learnt is a mixture: each stream follows one of K chains. Values must
     have left one by one.
 
@@ -83,24 +86,17 @@ def learn(given: LearnOptions) -> None:
       sfumato learn first.csv -m start.model -o learnt.model
       sfumato release later.csv -m learnt.model --epsilon 0.5 -o private.csv
     """
-    from sfumato.cli.audit_rules import release_rules
-    from sfumato.cli.rule_choice import policy_of
+    from sfumato.cli.released_input import read_release
     from sfumato.stream.learning import learn as learnt
     from sfumato.stream.learning import learnt_model
-    from sfumato.stream.released_tracks import read_tracks
-    from sfumato.tables.readers import Table
 
     order = read_order(given.order)
-    check_apart([*given.released, given.model], given.output, given.learner.plausible)
+    inputs = [given.model, *(given.released or []), *([given.ledger] if given.ledger else [])]
+    check_apart(inputs, given.output, given.learner.plausible)
     hold(given.output)
     read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
-    files = [] if given.ledger is not None and given.rules is None else given.released
-    spec = release_rules(files, given.rules, given.ledger)
-    policy, _ = policy_of(spec, given.policy, read, given.model)
-    plan = spec.plan(read, policy)
-    sources = [Table.at(file, separator=given.separator) for file in given.released]
-    tracks = read_tracks(sources, read)
+    _, plan, tracks = read_release(given, read, given.model)
     if given.clusters is not None:
         _learn_mixture(given, read, plan, tracks)
         return
@@ -233,6 +229,7 @@ def _document(found: Learning) -> dict[str, Any]:
         "streams": found.streams,
         "values": found.values,
         "telling": found.telling,
+        "left_out": found.left_out,
         "effective": found.effective,
         "order": found.order,
         "log_likelihood": found.log_likelihood,
@@ -262,6 +259,10 @@ def _show(found: Learning, output: str) -> None:
         f"{output}: {found.streams:,} streams, {found.values:,} values, of which "
         f"{found.telling:,} have an output that tells anything"
     )
+    if found.left_out:
+        print_line(
+            f"{found.left_out:,} values that left before the release noticed a change are left out"
+        )
     print_line(f"order {found.order}: {looks[found.order]}")
     print_line(
         f"as much is known of moves as if {found.effective:,.0f} of them had been seen as they are"

@@ -171,6 +171,15 @@ LEDGER = option(
 STREAM = option("Column that tells streams apart.", default="stream")
 STREAM_AS_FITTED = option("Column of streams; as at `fit`.")
 RELEASED = argument("What `release` wrote: a file, or several in order.", "RELEASED")
+RELEASED_OR_LEDGER = argument(
+    "What `release` wrote: a file, or several in order; none with --ledger alone.",
+    "[RELEASED]...",
+    default=None,
+)
+RELEASE_LEDGER = option(
+    "Ledger of the release: its rules, if they lie nowhere else; the order of all answers, for a "
+    "release with --learn; and what left, if no file is given."
+)
 RELEASE_POLICY = option("The compiled policy of the release, if it had one [beside the model].")
 VALUES = option("Column of the values.", default="value")
 DELTA = option("Budget of approximate methods.", default=1e-6)

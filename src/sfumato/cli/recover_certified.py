@@ -27,19 +27,20 @@ def recover_certified(given: RecoverOptions) -> None:
     """Recover a series or a column from its output and the certificate beside it."""
     from sfumato.series.series_ledger import JOB
 
-    if len(given.released) != 1:
-        raise InvalidParameter("RELEASED", len(given.released), "be one file, without --model")
-    certificate = certificate_beside(given.released[0])
+    files = given.released or []
+    if len(files) != 1:
+        raise InvalidParameter("RELEASED", len(files), "be one file, without --model")
+    certificate = certificate_beside(files[0])
     if certificate is None:
         rule = "be the model that `sfumato fit` wrote, or RELEASED have its certificate beside it"
         raise InvalidParameter("--model", None, rule)
     if job_of(certificate) == JOB.name:
-        _series(given, certificate)
+        _series(given, files[0], certificate)
     else:
-        _column(given, certificate)
+        _column(given, files[0], certificate)
 
 
-def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
+def _series(given: RecoverOptions, path: str, certificate: dict[str, Any]) -> None:
     """Every value of a completed series from all measurements."""
     import numpy as np
 
@@ -50,7 +51,6 @@ def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     from sfumato.tables.moments import values_of
     from sfumato.tables.readers import Table
 
-    path = given.released[0]
     spec, method, _ = read_rules(certificate["rules"], f"{path}.certificate.json")
     if not isinstance(method, Realtime) or spec.interval is not None:
         rule = "leave its measurements as they are: gaussian, laplace and the like, not clamped"
@@ -103,15 +103,14 @@ def _write_series(
     write_columns(Table.at(output), kept | own)
 
 
-def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
+def _column(given: RecoverOptions, path: str, certificate: dict[str, Any]) -> None:
     """What all rows of a column say together."""
     from sfumato.column.column_recovery import recover_column
     from sfumato.column.mechanism_registry import mechanism_named
     from sfumato.tables.columns import read_columns
     from sfumato.tables.readers import Table
 
-    path, name = given.released[0], str(certificate.get("mechanism"))
-    column = str(certificate.get("column"))
+    name, column = str(certificate.get("mechanism")), str(certificate.get("column"))
     source = Table.at(path, separator=given.separator)
     rule = mechanism_named(name).reports
     frequencies, level = certificate.get("frequencies"), certificate.get("ldp")

@@ -28,8 +28,9 @@ class RecoverOptions(options.Options):
         "--model",
         "-m",
     )
-    released: list[str] = options.RELEASED
+    released: list[str] | None = options.RELEASED_OR_LEDGER
     rules: str | None = options.RULES
+    ledger: str | None = options.RELEASE_LEDGER
     policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     lag: int | None = option(
@@ -72,6 +73,9 @@ def recover(given: RecoverOptions) -> None:
     not over several moments (--every), where a selection would bias them, unless all steps have
     the same channel: randomized-response with --epsilon.
 
+    Of a release with --learn the channels are those of the version of each value, and values are
+    taken to move as what was learnt last says, before and after each change that it noticed.
+
     Without a model: of an output of `realtime` that are measurements, every value from all of them
     (a smoother), beside the columns that were kept; of one of `privatize` that is made for
     counting, shares, mean and variance.
@@ -83,16 +87,13 @@ def recover(given: RecoverOptions) -> None:
       sfumato recover private.csv -m city.model --counts hours.csv --every 2 --flows moves.csv
       sfumato recover counts-private.csv -o smooth.csv    # what `realtime --method gaussian` wrote
     """
-    from sfumato.cli.audit_rules import release_rules
     from sfumato.cli.recover_certified import recover_certified
-    from sfumato.cli.rule_choice import policy_of
+    from sfumato.cli.released_input import read_release
     from sfumato.stream.recovered_counts import Population, check_unselected
     from sfumato.stream.recovered_rows import summary
     from sfumato.stream.recovery import recover as recovered
     from sfumato.stream.release_spec import unit_of
-    from sfumato.stream.released_tracks import read_tracks
     from sfumato.tables.named_loss import named_loss
-    from sfumato.tables.readers import Table
 
     _check_options(given)
     files = _Files(given.output, given.counts, given.flows)
@@ -103,14 +104,10 @@ def recover(given: RecoverOptions) -> None:
     every, cover = given.every or 1, _COVER if given.cover is None else given.cover
     read = options.load_steady_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
-    spec = release_rules(given.released, given.rules, None)
-    policy, _ = policy_of(spec, given.policy, read, given.model)
-    plan = spec.plan(read, policy)
+    spec, plan, tracks = read_release(given, read, given.model)
     if given.model_free and every > 1:
         check_unselected("--every", every, plan)
     priced = None if given.loss is None else named_loss(given.loss, read.alphabet)
-    sources = [Table.at(file, separator=given.separator) for file in given.released]
-    tracks = read_tracks(sources, read)
     with progress("recovering", len(tracks.places), given.shown.no_progress) as show:
         found = recovered(tracks, plan, unbiased=given.model_free, progress=show)
     values = found.values(lag=given.lag, loss=priced, cover=cover)
@@ -142,7 +139,7 @@ def _check_options(given: RecoverOptions) -> None:
     from sfumato.core.errors import InvalidParameter
 
     if given.model is None:
-        names = ("policy", "stream", "lag", "loss", "cover", "counts", "every", "flows")
+        names = ("ledger", "policy", "stream", "lag", "loss", "cover", "counts", "every", "flows")
         typed = {f"--{name}": getattr(given, name) for name in names}
         typed |= {"--plan": given.rules, "--model-free": given.model_free or None}
         for name, value in typed.items():
@@ -172,12 +169,13 @@ def _inputs(given: RecoverOptions) -> list[str]:
     from sfumato.stream.policy_files import beside_model
     from sfumato.tables.named_loss import NAMED_LOSSES
 
-    beside = [f"{file}.{kind}.json" for file in given.released for kind in ("plan", "certificate")]
+    files = given.released or []
+    beside = [f"{file}.{kind}.json" for file in files for kind in ("plan", "certificate")]
     loss = None if given.loss in NAMED_LOSSES else given.loss
     named = given.model is not None and Path(given.model).name != ""
     policy = str(beside_model(str(given.model))) if named else None
-    others = (given.model, given.rules, given.policy, policy, loss)
-    return [*given.released, *beside, *(file for file in others if file is not None)]
+    others = (given.model, given.rules, given.ledger, given.policy, policy, loss)
+    return [*files, *beside, *(file for file in others if file is not None)]
 
 
 def _show(told: RecoverySummary) -> None:

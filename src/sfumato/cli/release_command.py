@@ -121,6 +121,12 @@ def release(given: _ReleaseOptions) -> None:
     for every chain that they have not ruled out. A column `version` says which model a value left
     under (0 for none), OUTPUT.versions holds them, and `audit` learns them again.
 
+    Streams may change meanwhile. --learn tests, four times between a version and the next, whether
+    context-free values still move as some chain of the set in use; if none does, a version says so,
+    values are context-free again and learning starts anew. Until then `ldp` holds, `sip` need not.
+    Without a change that happens with probability at most 1 - confidence + 0.01, ever. With
+    --scouts 0 no change is noticed once streams have moved.
+
     With --batch W the values of a stream leave W at a time, at the same budget per value and as a
     rule with less loss (see `sfumato plan --batch`). A column `batch` tells where a batch
     began; its leakage stands at its last value. At the end of the input, or after --wait
@@ -237,7 +243,8 @@ def release(given: _ReleaseOptions) -> None:
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
-        for line in _many_chains(report):
+        under = "the estimates of its versions, step by step" if given.learn else "the estimate"
+        for line in _many_chains(report, under):
             say(line)
     if phased and given.time is not None and not given.shown.quiet:
         say(f"not certified: {phases_assumed(given.time)[0]}")
@@ -294,7 +301,7 @@ def _told(report: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in report.items() if name not in many or value is not None}
 
 
-def _many_chains(report: ReleaseReport) -> Iterator[str]:
+def _many_chains(report: ReleaseReport, under: str) -> Iterator[str]:
     """The three numbers of a release for many chains, and what it is worth."""
     from sfumato.core.guarantees import LDP, SIP
 
@@ -302,7 +309,7 @@ def _many_chains(report: ReleaseReport) -> Iterator[str]:
         return
     sure = "" if report.confidence == 1 else f" (true among them: {report.confidence:g})"
     yield (
-        f"a stream leaked at most {SIP(report.largest_estimate)} under the estimate, of what was "
+        f"a stream leaked at most {SIP(report.largest_estimate)} under {under}, of what was "
         f"answered now; {SIP(report.largest_sip)} under the worst chain of the set{sure}; "
         f"{LDP(report.largest_ldp)} whatever is true"
     )

@@ -40,8 +40,8 @@ SYMBOLS = 64
 _LEVELS, _RATES = 8, 12
 _EXACT = 1e-9
 """What a mean may be off before outputs count as telling too little."""
-_ALIKE = 1e-12
-"""What the channels of two steps may be off each other: allowances are rounded step by step."""
+ALIKE = 1e-12
+"""What the channels of two steps may be off each other where nothing else is said."""
 _STARTS = 0.2
 """Share of the failure probability that is for how streams begin."""
 
@@ -56,12 +56,15 @@ class FixedOutputs:
         columns: The output of every value, as a column of the channel.
         begun: Whether the first output of each stream here is the first of all; of others nothing
             is inferred of how streams begin. None if all are.
+        alike: What a probability of the channel of any step may be off, at most: allowances are
+            rounded step by step, the more the longer a stream is.
     """
 
     channel: Floats
     starts: Ints
     columns: Ints
     begun: Bools | None = None
+    alike: float = ALIKE
 
     def __post_init__(self) -> None:
         checks.row_stochastic("channel", self.channel)
@@ -81,7 +84,7 @@ class FixedOutputs:
         starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
         begun = None if self.begun is None else self.begun[chosen]
         columns = np.concatenate([np.empty(0, np.int64), *parts])
-        return FixedOutputs(self.channel, starts, columns, begun)
+        return FixedOutputs(self.channel, starts, columns, begun, self.alike)
 
     @property
     def beginnings(self) -> Floats:
@@ -117,11 +120,13 @@ class BetCounts(NamedTuple):
         channel: The one channel that all outputs left through.
         tables: How often each output followed each, by parity, value and level of the bet on it.
         beginnings: How often each output was the first of a stream.
+        alike: What a probability of the channel of any step may be off, at most.
     """
 
     channel: Floats
     tables: Floats
     beginnings: Floats
+    alike: float = ALIKE
 
 
 def bet_counts(outputs: FixedOutputs, guide: MarkovChain | None) -> BetCounts:
@@ -132,7 +137,7 @@ def bet_counts(outputs: FixedOutputs, guide: MarkovChain | None) -> BetCounts:
         guide: A chain that says which bets are worth while. It must not come from these outputs.
     """
     tables = pair_tables(outputs, _inverted(outputs.channel), guide)
-    return BetCounts(outputs.channel, tables, outputs.beginnings)
+    return BetCounts(outputs.channel, tables, outputs.beginnings, outputs.alike)
 
 
 def _inverted(channel: Floats) -> Floats:
@@ -199,7 +204,7 @@ def pair_tables(outputs: FixedOutputs, weights: Floats, guide: MarkovChain | Non
 
 def _moves(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats, Floats]:
     symbols, tables = len(counted.channel), counted.tables
-    bets, off = 4 * symbols**2, residual(counted.channel, weights)
+    bets, off = 4 * symbols**2, residual(counted.channel, weights, counted.alike)
     low, high = np.empty((symbols, symbols)), np.empty((symbols, symbols))
     for i in range(symbols):
         for j in range(symbols):
@@ -213,7 +218,7 @@ def _moves(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats,
 
 def _starts(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats, Floats]:
     symbols, counts = len(counted.channel), counted.beginnings
-    stakes, off = np.ones_like(counts), residual(counted.channel, weights)
+    stakes, off = np.ones_like(counts), residual(counted.channel, weights, counted.alike)
     ends = [
         _ends(counts, stakes, weights[:, i], 2 * symbols / failure, off) for i in range(symbols)
     ]
@@ -257,7 +262,13 @@ def _ends(
     return low, high
 
 
-def residual(channel: Floats, weights: Floats) -> float:
-    """How far the means of weights may be from what they stand for."""
+def residual(channel: Floats, weights: Floats, alike: float = ALIKE) -> float:
+    """How far the means of weights may be from what they stand for.
+
+    Args:
+        channel: Probability of each output for each value, as it is written down.
+        weights: Of the outputs.
+        alike: What each of these probabilities may really have been off.
+    """
     off = np.abs(portable.dot(channel, weights) - np.eye(len(channel))).max()
-    return float(off) + len(weights) * _ALIKE * float(np.abs(weights).max())
+    return float(off) + len(weights) * alike * float(np.abs(weights).max())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 
 
@@ -105,6 +105,16 @@ class Emissions:
         places = np.repeat(self.starts[:-1][chosen] - starts[:-1], lengths) + np.arange(starts[-1])
         own = self.begins[places], self.reaches[places]
         return Emissions(self.symbols, starts, *own, self.told)
+
+    def of_values(self, chosen: Bools) -> Emissions:
+        """Those of some values, which all left alone; streams that have none are left out.
+
+        Args:
+            chosen: Which of all values; those of a stream must follow each other.
+        """
+        before = np.append(0, np.cumsum(chosen))
+        starts = np.unique(before[self.starts])
+        return Emissions(self.symbols, starts, self.begins[chosen], self.reaches[chosen], self.told)
 
     def cut(self, pieces: int) -> Emissions:
         """Streams cut into at least so many pieces in all, where they are long enough for it.

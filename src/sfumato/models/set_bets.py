@@ -61,7 +61,7 @@ def set_gains(outputs: FixedOutputs, chains: PlausibleChains) -> Floats:
     weights = inverse_weights(outputs.channel)
     assert weights is not None  # no set would have been proven
     tables, counts = pair_tables(outputs, weights, chains.estimate), outputs.beginnings
-    symbols, off = len(outputs.channel), residual(outputs.channel, weights)
+    symbols, off = len(outputs.channel), residual(outputs.channel, weights, outputs.alike)
     found = []
     for i in range(symbols):
         for j in range(symbols):

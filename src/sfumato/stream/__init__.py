@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from sfumato.stream.fleet_answers import Step as Step
     from sfumato.stream.learning import Learning as Learning
     from sfumato.stream.learning import learn as learn
+    from sfumato.stream.learning_audit import learnt_plan as learnt_plan
     from sfumato.stream.learning_plan import LearningPlan as LearningPlan
     from sfumato.stream.learning_rules import LearningRules as LearningRules
+    from sfumato.stream.ledger_tracks import ledger_tracks as ledger_tracks
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
     from sfumato.stream.mixture_learning import learn_mixture as learn_mixture

@@ -143,6 +143,9 @@ class AuditReport:
         possible: How many draws are what a key draws for some true value; None without a key that
             was held against the ledger alone, and then in no document.
         truth: What was leaked under another chain; None without one, and then in no document.
+        starts: What was leaked in each start of a release that learns, where it started anew: under
+            what was learnt in that start; `truth` is their sum. For others none, and then in no
+            document.
         versions: What a learning release learnt again from what left, version by version; for
             others none, and then in no document.
         left_out: Rows and events of streams that nobody asked for; they are in `unchecked`.
@@ -170,6 +173,7 @@ class AuditReport:
     replayed: ReplayReport | None = None
     possible: int | None = None
     truth: TruthReport | None = None
+    starts: tuple[TruthReport, ...] = ()
     versions: tuple[str, ...] = ()
     left_out: int = field(default=0, repr=False)
     file: str = field(default="", repr=False)
@@ -186,8 +190,9 @@ class AuditReport:
         for name in ("replayed", "possible", "truth"):
             if found[name] is None:
                 del found[name]
-        if not self.versions:
-            del found["versions"]
+        for name in ("starts", "versions"):
+            if not found[name]:
+                del found[name]
         return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:

@@ -33,13 +33,13 @@ from sfumato.models.output_blocks import OutputBlocks
 from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.stream.learning import emissions_of
+from sfumato.stream.learning_plan import LearningPlan
+from sfumato.stream.learnt_outputs import last_set, since_last_start, with_any_first
+from sfumato.stream.one_channel import fixed_outputs
 from sfumato.stream.plan import Plan
-from sfumato.stream.recovered_counts import has_one_channel
 from sfumato.stream.released_tracks import ReleasedTracks
 
 ALPHA, BLOCK = 0.01, 100
-_ALIKE = 1e-12
-"""What the one channel of all steps may be off: allowances are rounded step by step."""
 _OTHERS = {
     PeriodicChain: "a chain with phases",
     ClusteredChain: "a mixture of chains",
@@ -77,6 +77,10 @@ class DriftReport:
         tested: How far each probability may be off in the set that is tested; 0 for the model.
         distance: How far the probabilities of moves learnt since the change are off the model's,
             at most: an estimate; None without an alarm.
+        version: The version of a release that learns whose set was tested, on what left since it
+            noticed a change itself; None for other releases, and for a set that was given.
+        missed: Probability that the true chain is not in that set, at most: it is to be added to
+            `alpha`.
     """
 
     streams: int
@@ -90,6 +94,8 @@ class DriftReport:
     kind: str
     tested: float
     distance: float | None
+    version: int | None = None
+    missed: float = 0.0
 
     @property
     def threshold(self) -> float:
@@ -122,7 +128,9 @@ def drift_test(
     Args:
         released: What left: from `read_tracks`, or the events of each stream from its first moment
             on.
-        plan: The rule of the release; it holds the model, and the policy if one was used.
+        plan: The rule of the release; it holds the model, and the policy if one was used. Of a
+            release that learns, `LearningRelease.plan` or `learnt_plan`: tested is the set of its
+            last version, on what left since it noticed a change last.
         plausible: Test instead whether streams follow chains of this set, also others at each
             step: what a robust release covers. Only large changes are proof against that.
         alpha: Probability of a false alarm, over the whole life of the release, at most.
@@ -157,15 +165,25 @@ def drift_test(
     tracks = released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, model.alphabet)
-    emissions = emissions_of(tracks, plan)
-    blocks = OutputBlocks.of(emissions, _order(tracks, along), block)
+    order, version, missed = _order(tracks, along), None, 0.0
+    if isinstance(plan, LearningPlan):
+        order = order[since_last_start(tracks, plan)]
+        if plausible is None:
+            version, plausible = _learnt_set(plan)
+            missed = 1 - plan.rules.confidence
+        if plan.history.restarts:
+            plausible = with_any_first(plausible)
+    emissions, fixed = emissions_of(tracks, plan), fixed_outputs(tracks, plan)
+    blocks = OutputBlocks.of(emissions, order, block)
+    # Whoever bets must not know what will leave: the model is older than that, an estimate is not.
     found = drift_capital(
         _scores(blocks, model, plausible),
         bettors(blocks, model, progress),
         alpha,
-        _allowance(blocks, one_channel=has_one_channel(plan)),
+        _allowance(blocks, 0.0 if fixed is None else fixed.alike),
     )
     at, ends = found.alarm, blocks.ends
+    middle = model if version is None or plausible is None else plausible.estimate
     return DriftReport(
         streams=emissions.streams,
         values=len(emissions),
@@ -177,8 +195,25 @@ def drift_test(
         since=None if at is None else found.since * block,
         kind="" if at is None else found.best.name,
         tested=0.0 if plausible is None else plausible.radius,
-        distance=None if at is None else distance_since(blocks, model, found.since),
+        distance=None if at is None else distance_since(blocks, middle, found.since),
+        version=version,
+        missed=missed,
     )
+
+
+def _learnt_set(plan: LearningPlan) -> tuple[int, PlausibleChains]:
+    r"""The version whose set is tested, and the set.
+
+    It was learnt from the very outputs that are looked at, which does no harm. Let $P$ be the true
+    chain: what bettors have is at most $\prod q / P$ at every look where $P$ lies in the set of
+    that look, and this is one martingale for all looks. So an alarm has probability at most `alpha`
+    and that of a set without $P$ together.
+    """
+    found = last_set(plan)
+    if found is None:
+        rule = "have led to a version with bounds since learning started: nothing to test yet"
+        raise InvalidParameter("released", f"{plan.history.count:,} values", rule)
+    return found
 
 
 def _kind(model: object) -> str:
@@ -207,11 +242,16 @@ def _scores(blocks: OutputBlocks, model: MarkovChain, chains: PlausibleChains | 
     return blocks.summed(value_scores(guess, blocks.emissions))
 
 
-def _allowance(blocks: OutputBlocks, *, one_channel: bool) -> Floats:
-    """What rounding may have added to the logarithm of any capital until the end of each block."""
+def _allowance(blocks: OutputBlocks, alike: float) -> Floats:
+    """What rounding may have added to the logarithm of any capital until the end of each block.
+
+    Args:
+        blocks: What left.
+        alike: What probabilities of the one channel may be off; 0 where each step has its own.
+    """
     told, symbols = blocks.emissions.told, blocks.emissions.symbols
     # A filter errs by some roundings for each context, at each value; so does the one that bets.
     each = float(32 * symbols**blocks.emissions.span + 128) * UNIT
-    if one_channel and told.size:
-        each += 4 * symbols * _ALIKE / float(told.min())
+    if alike and told.size:
+        each += 4 * symbols * alike / float(told.min())
     return each * blocks.ends.astype(np.float64)

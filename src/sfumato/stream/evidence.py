@@ -7,7 +7,7 @@ follows them; with a compiled policy all streams are followed together by the lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.events import OUTCOMES, Outcome
+from sfumato.core.events import OUTCOMES
 from sfumato.core.progress import Progress
 from sfumato.core.unbiased import unbiased_weights
 from sfumato.models.library import PatternLibrary
 from sfumato.models.periodic import PeriodicChain
+from sfumato.stream.learning_plan import signal_column
 from sfumato.stream.partition.batch_loss import listed
 from sfumato.stream.partition.cells import Partition, StepDesign
 from sfumato.stream.partition.patterns import Patterns, ShortBatches, WholeBatches
@@ -67,6 +68,21 @@ class Evidence:
 
     def __len__(self) -> int:
         return int(self.starts[-1])
+
+    def in_parts(self, which: Ints, parts: int, symbols: int) -> Evidence:
+        """The same about pairs of part and symbol: each value is known to be of one part.
+
+        Args:
+            which: The part of each value; all of them left alone.
+            parts: How many there are.
+            symbols: How many symbols a value can take.
+        """
+        own, tells = np.ones((len(self), symbols)), self.begins >= 0
+        own[tells] = self.told[self.begins[tells][:, None] + np.arange(symbols)]
+        told, places = np.zeros((len(self), parts, symbols)), np.arange(len(self))
+        told[places, which] = own
+        begins = places * (parts * symbols)
+        return replace(self, begins=begins, told=told.ravel())
 
 
 class _Collector:
@@ -162,22 +178,18 @@ def _follow(tracks: ReleasedTracks, stream: int, name: str, plan: Plan, found: _
         outcome = OUTCOMES[int(tracks.outcomes[first])]
         found.ends[values] = first + length - 1 - tracks.starts[stream]
         left = [None if place < 0 else labels[place] for place in places.tolist()]
+        named = int(tracks.signals[first])
+        signal = None if named < 0 else named
         try:
-            if outcome is Outcome.RELEASED:
-                design = plan.prepare(state, length)
-                if design is not None:
-                    output = output_of(design, places, int(tracks.signals[first]))
-                    found.add(first, length, design, output)
-            signal = int(tracks.signals[first])
-            _, state = plan.observe(state, left, outcome, None if signal < 0 else signal)
+            seen = plan.observed(state, left, outcome, signal)
+            if seen.events[0].signal != signal:
+                rule = "be the one that outputs before it lead to"
+                raise InvalidParameter(signal_column(plan) or "signal", signal, rule)
+            found.add(first, length, seen.design, seen.output)
         except InvalidParameter as problem:
             row = tracks.rows[first + length - 1]
             raise tracks.refusal(int(row), f"the {problem.name} must {problem.rule}") from None
-
-
-def output_of(design: StepDesign, places: Ints, signal: int) -> int | None:
-    """The output of a channel that left: the one a row names, if it releases that, or the first."""
-    return design.output(places, None if signal < 0 else signal)
+        state = seen.following
 
 
 def over_batches(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,32 @@ class HiddenChain:
             rule = f"have at most {_CONTEXTS:,} combinations of the values of a batch"
             raise InvalidParameter("batch", f"{model.size}^{span}", rule)
         return cls(model.size, span, _arrays(model.lifted(span)))
+
+    @classmethod
+    def in_parts(cls, chains: Sequence[MarkovChain]) -> HiddenChain:
+        """Chains of order 1 of which one holds in each part of a stream; parts are public.
+
+        A state is a pair of part and symbol, and a value moves as the chain of its own part says.
+        All parts are as probable here: what is told of each value names its part
+        (`Evidence.in_parts`).
+
+        Examples:
+            >>> sticky, loose = (
+            ...     MarkovChain.from_matrix([[p, 1 - p], [1 - p, p]]) for p in (0.9, 0.3)
+            ... )
+            >>> HiddenChain.in_parts([sticky, loose]).contexts
+            4
+        """
+        if len(chains) == 1:
+            return cls.of(chains[0])
+        size, parts = chains[0].size, len(chains)
+        rows = np.hstack([chain.transition() for chain in chains]) / parts
+        first = np.concatenate([chain.initial.ravel() for chain in chains]) / parts
+        none, places = np.empty(0), np.empty(0, dtype=np.int32)
+        moves, still = np.tile(rows, (parts, 1)), np.zeros(parts * size)
+        shown = np.arange(parts * size)
+        arrays = _laid_out(first, moves, (none, places, places), still, still, shown)
+        return cls(parts * size, 1, arrays)
 
     @property
     def observable(self) -> bool:

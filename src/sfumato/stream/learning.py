@@ -9,14 +9,14 @@ better than the model of the release does, and which chains the outputs have not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.events import OUTCOMES, Event, Outcome
+from sfumato.core.events import Event
 from sfumato.core.progress import Progress
 from sfumato.models.chain_bets import SYMBOLS, chains_left, inverse_weights
 from sfumato.models.emissions import Emissions
@@ -30,8 +30,10 @@ from sfumato.models.order_choice import HeldOut, held_out
 from sfumato.models.output_sums import EmissionSums, OutputSums
 from sfumato.models.plausible import PlausibleChains
 from sfumato.stream.evidence import evidence
+from sfumato.stream.learning_plan import LearningPlan
+from sfumato.stream.learnt_outputs import since_last_start
+from sfumato.stream.one_channel import alike_over, channel_of
 from sfumato.stream.plan import Plan
-from sfumato.stream.recovered_counts import has_one_channel
 from sfumato.stream.released_tracks import ReleasedTracks
 
 ORDERS = (0, 1, 2)
@@ -60,6 +62,8 @@ class Learning:
             proven.
         remark: Why nothing is proven; "" where something is.
         converged: Whether learning had settled.
+        left_out: Values that left before streams changed, as a release that learns noticed itself:
+            nothing was learnt from them.
     """
 
     chain: MarkovChain
@@ -76,6 +80,7 @@ class Learning:
     plausible: PlausibleChains | None
     remark: str
     converged: bool
+    left_out: int = 0
 
     @property
     def beats_model(self) -> bool:
@@ -98,7 +103,9 @@ def learn(
     Args:
         released: What left: from `read_tracks`, or the events of each stream from its first moment
             on.
-        plan: The rule of the release; it holds the model, and the policy if one was used.
+        plan: The rule of the release; it holds the model, and the policy if one was used. Of a
+            release that learns, `LearningRelease.plan` or `learnt_plan`: channels are those that
+            were used, and what is learnt is how values move since it noticed a change last.
         order: How many past values the next one depends on; chosen among 0, 1 and 2 by streams
             held out if not given.
         smoothing: Pseudo-counts of each value after each context.
@@ -133,16 +140,19 @@ def learn(
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, plan.model.alphabet)
     tracks = tracks.by_name()
-    return learn_sums(
-        EmissionSums(emissions_of(tracks, plan)),
+    channel = channel_of(tracks, plan)
+    emissions = told_by(tracks, plan, channel)
+    found = learn_sums(
+        EmissionSums(emissions),
         plan,
-        _channel(tracks, plan),
+        channel,
         order=order,
         smoothing=smoothing,
         floor=floor,
         confidence=confidence,
         progress=progress,
     )
+    return replace(found, left_out=len(tracks.places) - len(emissions))
 
 
 def learnt_model(found: Learning, model: StreamModel, plan: Plan) -> StreamModel:
@@ -209,13 +219,16 @@ def learn_sums(
     alone = found
     if best:
         alone = fit(sums, alphabet, order=0, progress=done.part())
-    proven = _plausible(sums, channel, found.chain, confidence)
+    proven = _plausible(sums, plan, channel, found.chain, confidence)
     return _told(model, sums, apart, (found, alone), proven, smoothing)
 
 
 def emissions_of(tracks: ReleasedTracks, plan: Plan) -> Emissions:
-    """How likely every value made what left: all that is learnt from."""
-    return told_by(tracks, plan, _channel(tracks, plan))
+    """How likely every value made what left: all that is learnt from.
+
+    Of a release that learns, what left since it noticed a change last.
+    """
+    return told_by(tracks, plan, channel_of(tracks, plan))
 
 
 def told_by(tracks: ReleasedTracks, plan: Plan, channel: Floats | None) -> Emissions:
@@ -232,7 +245,10 @@ def told_by(tracks: ReleasedTracks, plan: Plan, channel: Floats | None) -> Emiss
         told, values = np.ascontiguousarray(channel.T).ravel(), tracks.places
         return Emissions(symbols, tracks.starts, values * symbols, np.ones_like(values), told)
     found = evidence(tracks, plan)
-    return Emissions(symbols, found.starts, found.begins, found.reaches, found.told)
+    whole = Emissions(symbols, found.starts, found.begins, found.reaches, found.told)
+    if isinstance(plan, LearningPlan) and plan.history.restarts:
+        return whole.of_values(since_last_start(tracks, plan))
+    return whole
 
 
 class _Counted:
@@ -252,43 +268,32 @@ class _Counted:
             self._progress(self._before + passes)
 
 
-def _channel(tracks: ReleasedTracks, plan: Plan) -> Floats | None:
-    """The one channel that all values left through; None if not so."""
-    released = OUTCOMES.index(Outcome.RELEASED)
-    return one_channel(plan) if np.all(tracks.outcomes == released) else None
-
-
-def one_channel(plan: Plan) -> Floats | None:
-    """The channel of every value that leaves: row = value, column = symbol; None if not one."""
-    if not has_one_channel(plan):
-        return None
-    step = plan.prepare(plan.begin(""), 1)
-    if step is None:
-        return None
-    channel = step.design.channel
-    found = [step.output(np.array([place])) for place in range(len(plan.model.alphabet))]
-    outputs = [output for output in found if output is not None]
-    if len(outputs) != len(found) or len(outputs) != len(channel.outputs):
-        return None
-    return np.stack([channel.likelihood(output) for output in outputs], axis=1)
-
-
 def _plausible(
-    sums: OutputSums, channel: Floats | None, chain: MarkovChain, confidence: float
+    sums: OutputSums,
+    plan: Plan,
+    channel: Floats | None,
+    chain: MarkovChain,
+    confidence: float,
 ) -> tuple[PlausibleChains | None, str]:
     """Chains that are not ruled out, or why nothing can be proven."""
+    if isinstance(plan, LearningPlan):
+        return (
+            None,
+            "channels change with what left; what is proven stands in the release's versions",
+        )
     if channel is None:
         return None, "channels change with what left: `--method randomized-response` has one"
     if chain.order > 1:
         return None, "the chain is of higher order than 1"
     if len(channel) > SYMBOLS or inverse_weights(channel) is None:
         return None, f"the channel must tell apart at most {SYMBOLS} symbols"
-    guide = None
+    guide, alike = None, alike_over(plan, channel, int(sums.lengths().max(initial=0)))
     if sums.streams >= _GUIDING:
         guiding, sums = sums.every(_GUIDING, 0)
         guide = learn_chain(guiding, chain.alphabet, most=60).chain
     try:
-        return chains_left(sums.bets(channel, guide), chain, confidence), ""
+        counts = sums.bets(channel, guide)._replace(alike=alike)
+        return chains_left(counts, chain, confidence), ""
     except InvalidParameter as problem:
         return None, f"outputs must {problem.rule}"
 

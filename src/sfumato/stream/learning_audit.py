@@ -15,8 +15,10 @@ from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_report import AuditReport, Kind
 from sfumato.stream.audit_rows import released_symbol
+from sfumato.stream.leakage_by_start import LeakageByStart
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import LearningRules
+from sfumato.stream.learnt_outputs import last_set
 from sfumato.stream.other_truth import OtherTruth
 from sfumato.stream.release_spec import JOB
 from sfumato.stream.version_files import load_versions, versions_beside
@@ -67,17 +69,15 @@ def _in_files(released: Sequence[Table], model: StreamModel) -> Iterator[tuple[s
                     yield str(row[model.stream]), int(row["sequence"]), symbol
 
 
-def three_numbers(plan: LearningPlan) -> OtherTruth | None:
+def three_numbers(plan: LearningPlan) -> OtherTruth | LeakageByStart | None:
     """What was leaked under the last estimate, and under all chains that are left; None if none.
 
-    None too where learning started anew: no one set is then about all that left, and what each row
-    is charged is what its own version says.
+    Where learning started anew: of each start under its own, and the sum.
     """
-    versions = plan.history.versions()
-    if any(version.restarts for version in versions):
-        return None
-    chains = versions[-1].chains if versions else None
-    return None if chains is None else OtherTruth(plan, chains.estimate, chains)
+    if plan.history.restarts:
+        return LeakageByStart(plan)
+    found = last_set(plan)
+    return None if found is None else OtherTruth(plan, found[1].estimate, found[1])
 
 
 def check_kept(report: AuditReport, plan: LearningPlan, paths: Sequence[str | Path]) -> None:

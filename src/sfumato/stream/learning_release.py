@@ -27,8 +27,12 @@ class ThreeLeakages:
     """What a stream has leaked: three numbers, always.
 
     Attributes:
-        estimate: Under the estimate of the version of each step; context-free steps under any.
-        over_set: Under the worst chain of those that are left.
+        estimate: Under the estimate of the version of each step, added up; context-free steps under
+            any. Once a stream has moved on to a later version it is the leakage under no single
+            chain: each step weighs outputs by what was known then. `audit` follows who knows the
+            last estimate through all outputs.
+        over_set: Under the worst chain of those that are left; after a change that was noticed, of
+            those that are left of each start.
         confidence: Probability that the true chain is one of them.
         ldp: Whatever is true.
     """

@@ -22,17 +22,20 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.budgets import PerStep
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.pair_chain import PairChain
-from sfumato.solver.design_methods import Method
 from sfumato.stream.hidden_chain import DENSE
 from sfumato.stream.learning_plan import LearningPlan
+from sfumato.stream.one_channel import has_one_channel
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery import Recovery
 from sfumato.stream.recovery_loops import gather, moved_counts
 
 BY_MODEL = "values move as the model says, and streams are independent of each other"
+BY_ESTIMATE = (
+    "values move as what was learnt last says, each as what was learnt since streams changed "
+    "before it, and streams are independent of each other"
+)
 _SELECTED = (
     "hold each stream once, unless every step has the same channel (randomized-response with a "
     "budget per step): whether a channel has an inverse depends on earlier outputs of the group"
@@ -105,6 +108,11 @@ class Population:
             rule = f"be one for each of {len(self.recovery.evidence)} values"
             raise InvalidParameter("groups", self.groups.shape, rule)
 
+    @property
+    def assumes(self) -> str:
+        """What must hold for estimates by the model to be right on average."""
+        return BY_ESTIMATE if isinstance(self.recovery.plan, LearningPlan) else BY_MODEL
+
     def _grouped(self) -> tuple[Ints, Ints, Bools]:
         """The groups, the place of each value among them, and which hold a stream only once."""
         own = self.recovery.released.moments if self.groups is None else self.groups
@@ -119,7 +127,7 @@ class Population:
 
     def counts(self) -> Estimate:
         """Values of each symbol, group by group; a column per symbol."""
-        size = self.recovery.chain.symbols
+        size = len(self.recovery.labels)
         return self._summed(np.eye(size))
 
     def means(self) -> Estimate:
@@ -127,7 +135,7 @@ class Population:
         found = self._summed(self._coordinates())
         each = found.weights[:, None]
         return Estimate(
-            found.groups, found.values / each, found.errors / each, found.weights, BY_MODEL
+            found.groups, found.values / each, found.errors / each, found.weights, self.assumes
         )
 
     def quantiles(
@@ -170,17 +178,19 @@ class Population:
 
     def flows(self) -> Estimate:
         """Moves from each symbol to each, over all values: a matrix, with its errors."""
-        chain, size = self.recovery.chain, self.recovery.chain.symbols
+        chain, size = self.recovery.chain, len(self.recovery.labels)
         if size > _FLOWS:
             raise InvalidParameter("flows", f"{size} symbols", f"be of at most {_FLOWS} symbols")
         if not chain.dense:
-            pairs = isinstance(self.recovery.plan.model, PairChain)
             over = "over the pairs that occur"
-            what = over if pairs else f"of {chain.contexts:,} contexts, sparse"
+            is_paired = isinstance(self.recovery.plan.model, PairChain)
+            what = over if is_paired else f"of {chain.contexts:,} contexts, sparse"
             rule = f"be of a chain with a matrix: dense, or of at most {DENSE} contexts of values"
             raise InvalidParameter("flows", f"a chain {what}", rule)
-        told, flows = self.recovery.evidence, np.zeros((size, size))
-        moved_counts(chain.arrays, told.arrays, told.starts, chain.span, size, flows)
+        told, pairs = self.recovery.evidence, np.zeros((chain.symbols, chain.symbols))
+        moved_counts(chain.arrays, told.arrays, told.starts, chain.span, chain.symbols, pairs)
+        parts = chain.symbols // size
+        flows = pairs.reshape(parts, size, parts, size).sum(axis=(0, 2))
         variance, seen, moves = np.zeros(size * size), np.zeros(size * size), 0
         for _, _, tracks in self.recovery.draws(self.draws, self.seed):
             moves += max(0, tracks.shape[1] - 1)
@@ -190,7 +200,7 @@ class Population:
         # What was hardly ever drawn is rare, and the variance of rare moves is their number.
         variance = np.where(seen < _RARE, flows.ravel(), variance)
         groups, errors = np.arange(size), np.sqrt(variance).reshape(size, size)
-        return Estimate(groups, flows, errors, np.full(size, float(moves)), BY_MODEL)
+        return Estimate(groups, flows, errors, np.full(size, float(moves)), self.assumes)
 
     def top(self, most: int) -> tuple[Ints, Floats]:
         """The symbols of the largest counts in each group, and how probably each belongs there.
@@ -199,7 +209,7 @@ class Population:
             Places of symbols, a row for each group, the largest count first; and the probability
             that the true count of each is among the `most` largest, from drawn tracks.
         """
-        size = self.recovery.chain.symbols
+        size = len(self.recovery.labels)
         if checks.count("most", most) > size:
             raise InvalidParameter("most", most, f"be at most the number of symbols, {size}")
         names, places, _ = self._grouped()
@@ -263,7 +273,7 @@ class Population:
                 raise InvalidParameter("lag", self.lag, rule)
             variance[~single] = self._drawn(functions, places, names.size)[~single]
         weights = np.bincount(places, minlength=names.size).astype(np.float64)
-        return Estimate(names, sums, np.sqrt(np.maximum(variance, 0.0)), weights, BY_MODEL)
+        return Estimate(names, sums, np.sqrt(np.maximum(variance, 0.0)), weights, self.assumes)
 
     def _drawn(self, functions: Floats, places: Ints, groups: int) -> Floats:
         """Variance of sums over groups, stream by stream, from drawn tracks."""
@@ -280,14 +290,6 @@ def check_unselected(name: str, value: object, plan: Plan) -> None:
     """Refuse model-free sums over moments of a stream unless all have the same channel."""
     if not has_one_channel(plan):
         raise InvalidParameter(name, value, _SELECTED)
-
-
-def has_one_channel(plan: Plan) -> bool:
-    """Whether every value of every stream leaves through the same channel, whatever left before."""
-    same = plan.method is Method.RANDOMIZED_RESPONSE and isinstance(plan.budget, PerStep)
-    # Kept for many chains, what leaves is mixed, or silent, by what left before.
-    follows = plan.in_batches or plan.policy is not None or plan.robust is not None
-    return same and not follows and not isinstance(plan, LearningPlan)
 
 
 def _variance(codes: Ints, kinds: int) -> Floats:

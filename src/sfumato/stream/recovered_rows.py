@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.loss import Loss, hamming
-from sfumato.stream.recovered_counts import BY_MODEL, Estimate, Population
+from sfumato.stream.recovered_counts import Estimate, Population
 from sfumato.stream.recovery import RecoveredValues, Recovery
 from sfumato.tables.writers import Columns, Record
 
@@ -49,7 +49,7 @@ class RecoverySummary:
     expected_released: float
     expected_recovered: float
     counts: dict[str, tuple[int, float, float]]
-    assumes: str = BY_MODEL
+    assumes: str
 
 
 def summary(
@@ -66,7 +66,8 @@ def summary(
     everything = np.zeros(len(recovery.evidence), dtype=np.int64)
     # Fewer tracks of more values: their errors add up, and so does what is known of them.
     draws = int(np.clip(_DRAWN // max(1, len(everything)), 20, 200))
-    totals = Population(recovery, everything, draws=draws).counts()
+    crowd = Population(recovery, everything, draws=draws)
+    totals = crowd.counts()
     left = np.bincount(places[places >= 0], minlength=len(recovery.labels))
     counts = {
         str(label): (
@@ -78,7 +79,7 @@ def summary(
     }
     streams = len(recovery.released.streams)
     after = float(values.losses.mean())
-    return RecoverySummary(len(places), streams, float(costs.mean()), after, counts)
+    return RecoverySummary(len(places), streams, float(costs.mean()), after, counts, crowd.assumes)
 
 
 def value_columns(recovery: Recovery) -> Columns:

@@ -27,6 +27,8 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.value_chains import ValueChain
 from sfumato.stream.evidence import Evidence, evidence, split
 from sfumato.stream.hidden_chain import HiddenChain
+from sfumato.stream.learning_plan import LearningPlan
+from sfumato.stream.learnt_outputs import estimates, value_starts
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery_loops import draw_tracks, last_states, likeliest_tracks, posteriors
 from sfumato.stream.released_tracks import ReleasedTracks
@@ -68,7 +70,8 @@ class Recovery:
         released: What left.
         plan: The rule of the release.
         evidence: What the outputs told.
-        chain: What is known beforehand.
+        chain: What is known beforehand: the model; of a release that learns, what it learnt last in
+            the start of each value (`learnt_outputs.py`).
     """
 
     released: ReleasedTracks
@@ -80,7 +83,11 @@ class Recovery:
         model = self.plan.model
         if not isinstance(model, ValueChain):
             raise InvalidParameter("model", type(model).__name__, "be a chain of values")
-        object.__setattr__(self, "chain", HiddenChain.of(model, self.evidence.span))
+        if isinstance(self.plan, LearningPlan):
+            chain = HiddenChain.in_parts(estimates(self.plan))
+        else:
+            chain = HiddenChain.of(model, self.evidence.span)
+        object.__setattr__(self, "chain", chain)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -147,7 +154,9 @@ class Recovery:
             if not np.isfinite(found).all():
                 rule = "be possible under the model; nothing could be inferred"
                 raise InvalidParameter("released", "another", rule)
-            yield first, stop, found
+            # Several states show a symbol where chains of several parts are followed.
+            parts = found.reshape(stop - first, -1, len(self.labels))
+            yield first, stop, found if parts.shape[1] == 1 else parts.sum(axis=1)
 
     def values(
         self,
@@ -218,7 +227,7 @@ class Recovery:
         for first, stop, part in split(self.evidence, _CELLS, self.chain.contexts):
             arrays = (self.chain.arrays, part.arrays, part.starts, self.chain.span)
             likeliest_tracks(*arrays, tracks[first:stop])
-        return tracks
+        return tracks % len(self.labels)
 
     def draws(self, count: int, seed: int) -> Iterator[tuple[int, int, Ints]]:
         """Whole tracks as probable as the outputs make them: first value, end, one track a row.
@@ -235,7 +244,7 @@ class Recovery:
                 coins = np.random.default_rng([seed, stream]).random((count, length))
                 told, span = self.evidence.arrays, self.chain.span
                 draw_tracks(self.chain.arrays, told, first, length, span, coins, tracks)
-            yield first, stop, tracks
+            yield first, stop, tracks % len(self.labels)
 
 
 def recover(
@@ -250,7 +259,8 @@ def recover(
     Args:
         released: What left: from `read_tracks`, or the events of each stream from its first moment
             on.
-        plan: The rule of the release; it holds the model, and the policy if one was used.
+        plan: The rule of the release; it holds the model, and the policy if one was used. Of a
+            release that learns, `LearningRelease.plan` or `learnt_plan`: it holds what left.
         unbiased: Also prepare estimates that need no model, where the channels allow them.
         progress: Called with the number of values done so far.
 
@@ -263,7 +273,10 @@ def recover(
     tracks = released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, alphabet)
-    return Recovery(tracks, plan, evidence(tracks, plan, unbiased=unbiased, progress=progress))
+    told = evidence(tracks, plan, unbiased=unbiased, progress=progress)
+    if isinstance(plan, LearningPlan) and plan.history.restarts:
+        told = told.in_parts(value_starts(tracks, plan), plan.history.restarts + 1, len(alphabet))
+    return Recovery(tracks, plan, told)
 
 
 def _expected(found: Floats, guesses: Ints, loss: Loss) -> Floats:

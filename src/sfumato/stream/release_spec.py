@@ -224,8 +224,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def _planned(self, model: StreamModel, policy: Policy | None, width: int | None) -> Plan:
         if self.learn is not None:
             rule = (
-                "be those of a release with one model; `audit` reads those that learn (to recover, "
-                "learn or test more: release with --method randomized-response, then `learn`)"
+                "be those of a release with one model; `audit`, `recover`, `learn` and `drift` "
+                "read those that learn, with all that left"
             )
             raise InvalidParameter("rules", "those of a release that learns", rule)
         self._check_made_with(model, policy)

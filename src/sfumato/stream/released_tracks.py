@@ -118,11 +118,18 @@ class ReleasedTracks:
         return found.sorted("events")
 
 
-def read_tracks(tables: Table | Sequence[Table], model: StreamModel) -> ReleasedTracks:
+def read_tracks(
+    tables: Table | Sequence[Table], model: StreamModel, signal: str = "signal"
+) -> ReleasedTracks:
     """Read what `release` wrote: a file, or several in the order in which they were written.
 
-    A row that only says again what was said before, as a retry does, is passed over. A column
-    `signal`, if there is one, says which output of its channel left.
+    A row that only says again what was said before, as a retry does, is passed over.
+
+    Args:
+        tables: What `release` wrote.
+        model: How it is read.
+        signal: The column, if there is one, that says which output of its channel left; "version"
+            for a release that learns, where it says which version a value left under.
 
     Raises:
         BadTable: If a row is not as a release writes it, or a stream does not begin at 0.
@@ -135,8 +142,8 @@ def read_tracks(tables: Table | Sequence[Table], model: StreamModel) -> Released
     for table in several:
         symbols: dict[Any, int] = {None: _NONE, "": _NONE}
         last = 0
-        for chunk in table.chunks(wanted, optional=["batch", "signal"]):
-            _read(chunk, table.path, model, symbols, found, done)
+        for chunk in table.chunks(wanted, optional=["batch", signal]):
+            _read(chunk, table.path, model, signal, symbols, found, done)
             last = chunk.first + len(chunk) - 1
         done += last
     return found.sorted(", ".join(table.path for table in several))
@@ -146,6 +153,7 @@ def _read(
     chunk: Chunk,
     path: str,
     model: StreamModel,
+    signal: str,
     symbols: dict[Any, int],
     found: _Rows,
     before: int,
@@ -158,17 +166,17 @@ def _read(
         columns["released"],
         columns["outcome"],
         columns.get("batch", blank),
-        columns.get("signal", blank),
+        columns.get(signal, blank),
         strict=True,
     )
-    for offset, (stream, sequence, released, outcome, batch, signal) in enumerate(cells):
+    for offset, (stream, sequence, released, outcome, batch, output) in enumerate(cells):
         row = chunk.first + offset
         try:
             moment, code = int(sequence), _CODES[outcome]
             began = moment if batch in (None, "") else int(batch)
-            named = read_signal(signal)
+            named = read_signal(output)
         except (ValueError, TypeError, KeyError):
-            rule = "outcome, sequence, batch and signal must be as the release wrote them"
+            rule = f"outcome, sequence, batch and {signal} must be as the release wrote them"
             raise BadTable(path, row, rule) from None
         column = _NONE if named is None else named
         place = symbols.get(released)

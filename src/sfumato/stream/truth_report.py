@@ -72,6 +72,19 @@ class TruthAudit:
         if step.truth > self.worst_step:
             self.worst_step, self.worst_at = step.truth, moment
 
+    def include(self, other: TruthAudit) -> None:
+        """Add what the same stream leaked at other moments."""
+        self.steps += other.steps
+        self.telling += other.telling
+        self.unbounded += other.unbounded
+        self.worst_over_set = max(self.worst_over_set, other.worst_over_set)
+        if other.over_set is not None:
+            self.over_set = add_up(self.over_set or 0.0, other.over_set)
+        for name in ("sip", "truth", "transfer", "ldp"):
+            setattr(self, name, add_up(getattr(self, name), getattr(other, name)))
+        if other.worst_step > self.worst_step:
+            self.worst_step, self.worst_at = other.worst_step, other.worst_at
+
 
 @dataclass(slots=True)
 class TruthReport:

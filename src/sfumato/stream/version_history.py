@@ -116,6 +116,19 @@ class VersionHistory(Guarded):
         between = self._learnt.versions[max(before - 1, 0) : number]
         return before > 0 and not any(version.restarts for version in between)
 
+    @property
+    def restarts(self) -> int:
+        """How often learning has started anew."""
+        with self._lock:
+            self._make()
+            return len(self._learnt.marks)
+
+    @guarded
+    def starts(self, stream: str) -> tuple[int, ...]:
+        """The moment at which a stream stood each time that learning started; 0 the first time."""
+        self._make()
+        return 0, *(mark.get(stream, 0) for mark in self._learnt.marks)
+
     @guarded
     def context_free(self, stream: str, until: int) -> tuple[Sequence[int], bool]:
         """Places of what left of a stream since learning started, and whether it began with it.

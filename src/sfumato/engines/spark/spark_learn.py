@@ -46,8 +46,8 @@ from sfumato.stream.learning import (
     check_learnable,
     learn_sums,
     learnt_model,
-    one_channel,
 )
+from sfumato.stream.one_channel import one_channel
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.problems import BadTable
 
