@@ -213,3 +213,54 @@ def test_the_risk_is_that_of_what_was_released() -> None:
         running.step(float(value))
     risk = running.risk()
     assert risk is not None and risk.error > 0
+
+
+@pytest.mark.parametrize("period", [1, 3])
+def test_measurements_show_the_error_without_bias(period: int) -> None:
+    """The sum that is kept, by pushing each measurement up and down a little."""
+    measured = 50 + 6 * np.random.default_rng(5).normal(size=24)
+    estimate = learned() if period == 1 else seasonal(period)
+    shown, noise, little = 0.0, 4.0, 1e-4
+    for time in range(1, 24):
+        ways = []
+        for by in (0.0, little, -little):
+            pushed = measured[: time + 1].copy()
+            pushed[-1] += by
+            ways.append(estimates(estimate, pushed[:, None], noise)[-1, 0])
+        at, up, down = ways
+        shown += (at - measured[time]) ** 2 - noise + 2 * noise * (up - down) / (2 * little)
+    running = estimate.begin(1)
+    running.update(measured[:1, None], np.ones(1), np.full(1, noise))
+    assert isinstance(running, Bank)
+    begun = running.sums[0, 7]
+    assert begun == pytest.approx(noise, rel=1e-3)  # it is released as it was measured
+    running.update(measured[1:, None], np.ones(23), np.full(23, noise))
+    assert running.sums[0, 7] - begun == pytest.approx(shown, rel=1e-5)
+
+
+@pytest.mark.parametrize("estimate", [learned(), seasonal(24)], ids=["learned", "seasonal"])
+def test_a_bank_that_no_longer_fits_does_not_expect_too_little(estimate: Estimate) -> None:
+    """A series that is calm for long and then wild: no filter of the bank moves like that."""
+    times = np.arange(504)
+    values = np.where(times > 400, 100.0 + 300 * (times // 3 % 2), 100.0)
+    for seed in range(5):
+        measured = (values + 50 * np.random.default_rng(seed).normal(size=504))[:, None]
+        running = estimate.begin(1)
+        found = running.update(measured, np.ones(504), np.full(504, 2500.0))
+        assert isinstance(running, Bank) and running.risk is not None
+        alone = math.sqrt(running.sums[0, 1] / 504)
+        assert alone < 0.6 * off(found, values)
+        assert running.risk.error == pytest.approx(off(found, values), rel=0.12)
+
+
+def test_a_state_of_before_goes_on() -> None:
+    measured = weekly(60, 1.0, 4)[:, None]
+    running = seasonal(7).begin(1)
+    running.update(measured[:23], np.ones(23), np.full(23, 25.0))
+    stored = running.arrays()
+    stored["sums"] = stored["sums"][:, :7]
+    again = resumed(seasonal(7), 1, stored)
+    assert isinstance(again, Bank)
+    assert again.sums[0, 7] == again.sums[0, 1]
+    rest = [one.update(measured[23:], np.ones(37), np.full(37, 25.0)) for one in (running, again)]
+    assert np.array_equal(*rest)

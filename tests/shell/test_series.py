@@ -376,7 +376,7 @@ def test_a_release_that_a_constant_beats_is_called_so(tmp_path: Path) -> None:
     source = table(tmp_path / "calm.csv", [50.0, 51.0] * 100)
     output = tmp_path / "out.csv"
     result = done(*realtime(source, output, "--epsilon", 0.1, "--seed", 3))
-    assert "warning: a constant is nearer to the series: its error is 0.5" in result.err
+    assert "warning: a constant is nearer to the series: its true error is 0.5" in result.err
     document = json.loads(Path(f"{output}.certificate.json").read_text())
     assert any("a constant may be as near" in remark for remark in document["remarks"])
     assert "0.5," not in json.dumps(document)

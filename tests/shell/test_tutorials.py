@@ -95,6 +95,10 @@ def test_tables_are_lined_up() -> None:
         ("a table|...|drawn ... of 40|end", "a table|...|drawn ... of 40|end"),
         ("...|ours 0.31|...|end", "...|ours  0.25|...|end"),
         ("...|a line that is gone|end", "a table|name  loss|ours  0.25|drawn 17 of 40|end"),
+        ("...|drawn  9 of ...|ends", "...|drawn 17 of ...|end"),
+        ("...|ours  ...|drawn 9 of 40|...", "...|ours   ...|drawn 17 of 40|..."),
+        ("a table|drawn 17 of 41|end", "a table|name  loss|ours  0.25|drawn 17 of 40|end"),
+        ("...|drawn 3 of 40|warning: few rows|...", "...|drawn 17 of 40|warning: few rows|..."),
         ("", "a table|name  loss|ours  0.25|drawn 17 of 40|end"),
     ],
 )

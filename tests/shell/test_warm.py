@@ -56,8 +56,8 @@ def test_a_terminal_is_told_which_loop_is_compiled_until_something_else_is_said(
         compiling("product")
         say("done")
     assert terminal.getvalue() == (
-        "\rcompiling loops, once: 1 (advance), 0 s\x1b[K"
-        "\rcompiling loops, once: 2 (product), 0 s\x1b[K"
+        "\rcompiling loops, once, a minute or two in all: 1 (advance), 0 s\x1b[K"
+        "\rcompiling loops, once, a minute or two in all: 2 (product), 0 s\x1b[K"
         "\r\x1b[Kdone\n"
     )
 

@@ -174,28 +174,92 @@ def _lined_up(lines: Sequence[str]) -> Iterator[str]:
 def shown_anew(shown: Sequence[str], result: Result) -> list[str]:
     """What a page should show: as before where it fits, else the same lines with new numbers.
 
-    Lines are found again by their words. If one is not, all that was said is shown, and the
-    writer cuts it.
+    Lines are found again by their words, in order, or by most of them; dots stay, in a line and
+    for lines. Where a line is gone, and between two that follow each other on the page, all that
+    is said now is shown, and the writer cuts it.
     """
     if shown and fits(shown, result):
         return list(shown)
-    whole = laid_out(result.out) or laid_out(result.err)
-    said, made = [*laid_out(result.out), *laid_out(result.err)], []
+    out, err = laid_out(result.out), laid_out(result.err)
+    if not any(_found(line, [*out, *err]) for line in shown):
+        return _with_dots(out or err, shown)
+    made: list[str] = []
+    place, cut, gone = 0, False, False
     for line in shown:
-        alike = [each for each in said if line_fits(line, each)]
-        again = [each for each in said if _words(each) == _words(line)]
-        if line.strip() == _DOTS or alike:
-            made.append(line)
-        elif again:
-            made.append(again[0])
+        if line.strip() == _DOTS:
+            cut = True
+        elif later := _found(line, out[place:]):
+            made += _between(out[place : place + later[0]], cut and not gone)
+            place += later[0]
+            made.append(_anew(line, out[place]))
+            place, cut, gone = place + 1, False, False
+        elif beside := _found(line, err):
+            # What is said on the side stands where the writer put it.
+            made += [_DOTS] * cut
+            made.append(_anew(line, err[beside[0]]))
+            cut = False
         else:
-            return whole
-    return made if shown and fits(made, result) else whole
+            gone = True
+    return made + _between(out[place:], cut and not gone)
 
 
-def _words(line: str) -> list[str]:
-    """A line without its numbers."""
-    return re.sub(r"\d[\d.,e+-]*", "#", line).split()
+def _between(lines: Sequence[str], cut: bool) -> list[str]:
+    """Lines that the page does not have: cut where it was cut before."""
+    return [_DOTS] if cut else list(lines)
+
+
+def _found(line: str, said: Sequence[str]) -> list[int]:
+    """Where a line of a page stands in what was said, whatever its numbers are."""
+    found = [place for place, each in enumerate(said) if _alike(line, each)]
+    if found or line.strip() == _DOTS:
+        return found
+    return [said.index(each) for each in difflib.get_close_matches(line, said, 1, _REWORDED)]
+
+
+_REWORDED = 0.7
+"""How much of a line must be left for it to be taken for the same."""
+
+
+def _with_dots(said: Sequence[str], shown: Sequence[str]) -> list[str]:
+    """All that was said, with the dots of lines that the page had."""
+    made = []
+    for each in said:
+        old = [line for line in shown if line.strip() != _DOTS and _alike(line, each)]
+        made.append(_anew(old[0], each) if old else each)
+    return made
+
+
+_NUMBERS = re.compile(r"-?\d[\d.,e+-]*(?<![.,])")
+
+
+def _alike(shown: str, said: str) -> re.Match[str] | None:
+    """A line of a page that says the same with other numbers; its groups are what dots hide."""
+    words = []
+    for word in shown.split():
+        parts = (
+            r"-?\d[\d.,e+-]*".join(map(re.escape, _NUMBERS.split(part)))
+            for part in word.split(_DOTS)
+        )
+        words.append("(.*?)".join(parts))
+    return re.fullmatch(r"\s*" + r"\s+".join(words) + r"\s*", said)
+
+
+def _anew(shown: str, said: str) -> str:
+    """What was said, with the dots of the page where it had them; columns stay where they are."""
+    match = _alike(shown, said)
+    if match is None:
+        return said  # in other words: where dots belong, the writer says
+    made, end = "", 0
+    for group in range(1, len(match.groups()) + 1):
+        begin, after = match.span(group)
+        made += said[end:begin] + _hidden(said[begin:after])
+        end = after
+    return made + said[end:]
+
+
+def _hidden(text: str) -> str:
+    """Dots for some text: as wide as one word, so that a column stays lined up."""
+    return _DOTS.rjust(len(text)) if text and " " not in text else _DOTS
 
 
 def record(page: Path, folder: Path, run: Run = here) -> bool:

@@ -34,7 +34,7 @@ HELP = """Access keys of a service: who may ask it, and for what.
 
     Every change stands in the registry of the home, with who made it.
     """
-_HOME = argument("The home of a service that is not running.", "[HOME]", default=None)
+_HOME = argument("The home of a service that is not running.", "HOME", default=None)
 _URL = option("Ask a running service instead; the key is read from SFUMATO_ACCESS_KEY.")
 _CA = option("File of the authority that signed the certificate of the service.")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

@@ -53,7 +53,7 @@ from sfumato.cli import temporal_release_command as temporal_release
 from sfumato.cli import verify_command as verify
 from sfumato.cli import verify_report_command as verify_report
 from sfumato.cli import warm_command as warm
-from sfumato.cli.command_groups import GroupedCommands, WholeSummaries
+from sfumato.cli.command_groups import FoldedCommand, GroupedCommands, WholeSummaries
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
@@ -69,6 +69,7 @@ from sfumato.cli.console import (
 from sfumato.cli.deprecated_options import renamed
 from sfumato.cli.first_use import first_use
 from sfumato.cli.options import gathered, signature_of
+from sfumato.cli.refusals import refusal, typed_words
 from sfumato.core.errors import SfumatoError
 
 app = typer.Typer(
@@ -117,7 +118,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
-        except (SfumatoError, KeyboardInterrupt, OSError, MemoryError) as problem:
+        except SfumatoError as problem:
+            say(f"sfumato: {refusal(problem, kind, typed)}")
+            raise typer.Exit(BAD_INPUT) from None
+        except (KeyboardInterrupt, OSError, MemoryError) as problem:
             raise typer.Exit(_told(problem)) from None
         except Exception as problem:
             if stopped := interruption(problem):
@@ -132,8 +136,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 def _told(problem: BaseException) -> int:
     """Say what the world did to a command, and which code that is."""
     match problem:
-        case SfumatoError():
-            say(f"sfumato: {problem}")
         case Terminated():
             say("sfumato: terminated")
             return 128 + problem.number
@@ -261,7 +263,7 @@ _GROUPS = (
 )
 for group, commands in _GROUPS:
     for name, command in commands.items():
-        group.command(name)(guarded(command))
+        group.command(name, cls=FoldedCommand)(guarded(command))
 app.add_typer(over_time, name="temporal")
 app.add_typer(ledgers, name="ledger")
 app.add_typer(stores, name="store")
@@ -321,10 +323,13 @@ def _built() -> Any:
 
 def called(arguments: list[str]) -> int:
     """Run one command; return the exit code."""
+    words = typed_words.set(arguments)
     try:
         _built()(args=renamed(arguments), prog_name="sfumato")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else BAD_INPUT
+    finally:
+        typed_words.reset(words)
     return 0
 
 

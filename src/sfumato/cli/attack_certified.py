@@ -113,7 +113,8 @@ def _series(given: AttackOptions, certificate: dict[str, Any]) -> None:
     if scores is not None:
         lines.append(["what left, as it is", "", _shown(scores, "left")])
         lines.append(["the best constant", "", _shown(scores, "blind")])
-    table(f"the adversary's error, {found.by}", ["", "expected", "measured"], lines)
+    title = f"how far off the adversary is (root mean square), {found.by}"
+    table(title, ["guess", "expected", "measured"], lines)
     _tell_files(given, f"{len(values):,} values were attacked")
 
 
@@ -185,7 +186,7 @@ def _columns(given: AttackOptions, certificate: dict[str, Any]) -> None:
             lines.append(["what was published", "", f"{scores.published:.4g}"])
             lines.append(["one guess for all, without it", "", f"{scores.blind:.4g}"])
         title = f"all of {', '.join(columns)} pinned down; certified {shown_up(delta, 4)} at most"
-        table(title, ["", "expected", "measured"], lines)
+        table(title, ["guess", "expected", "measured"], lines)
         if refuted:
             print_line("REFUTED: more people are pinned down than the certificate allows")
         _tell_files(given, f"{len(np.asarray(found.guesses)):,} people were attacked")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.console import print_line, say, table
+from sfumato.cli.console import print_legend, print_line, say, table
 
 if TYPE_CHECKING:
     from sfumato.attacks.attack_report import StreamGain
@@ -147,8 +147,8 @@ def show_findings(
     """All of it for a person."""
     attack, put = told.attack, say if output == "-" else print_line
     if output != "-":
-        _print_shares(told)
-        _print_gains(told)
+        _print_shares(told, quiet=quiet)
+        _print_gains(told, quiet=quiet)
     for one in told.gains:
         if one.refuted:
             put(f"REFUTED stream {one.stream}: {one.gain}; its rows certify {one.certified}")
@@ -158,13 +158,12 @@ def show_findings(
         return
     tracks = attack.recovery.released
     say(f"{len(attack.guesses):,} values of {len(tracks.streams):,} streams were attacked")
-    say("expected: right if values move as the model says; at least: other outputs may tell more")
     for file in (output, plot):
         if file not in (None, "-"):
             say(f"{file}: written")
 
 
-def _print_shares(told: AttackFindings) -> None:
+def _print_shares(told: AttackFindings, *, quiet: bool) -> None:
     attack, scores = told.attack, told.scores
     unit = f" ({told.unit})" if told.unit else ""
     rows: list[tuple[str, float | None, Any]]
@@ -183,14 +182,31 @@ def _print_shares(told: AttackFindings) -> None:
         for name, expected, got in rows
     ]
     measured = [] if scores is None else ["measured", "+-"]
-    table("the adversary", ["", "expected", *measured], lines)
+    table("how well the adversary does", ["guess", "expected", *measured], lines)
+    if not quiet:
+        print_legend(_SHARES if scores is None else _SHARES | _MEASURED)
+
+
+_SHARES = {
+    "right": "share of values that he names, from what left: his likeliest one, or among his first "
+    "few; without outputs, from the model alone",
+    "error": "what his guess loses of a value",
+    "expected": "if values move as the model says",
+}
+_MEASURED = {"measured": "beside the true values", "+-": "twice its standard error over streams"}
+_GAINS = {
+    "at least": "what he learnt of the whole stream, in nats: a lower bound, since other outputs "
+    "may tell more",
+    "certified": "what the rows say they leak at most, in nats",
+    "one value": "the most that he learnt of a single value, in nats",
+}
 
 
 def _error(error: float) -> str:
     return "" if isinf(error) else f"{2 * error:.2g}"  # of one stream alone nothing is known
 
 
-def _print_gains(told: AttackFindings) -> None:
+def _print_gains(told: AttackFindings, *, quiet: bool) -> None:
     from sfumato.core.printed import shown_down, shown_up
 
     if not told.gains:
@@ -206,7 +222,9 @@ def _print_gains(told: AttackFindings) -> None:
         for one in told.gains[:_SHOWN]
     ]
     columns = ["stream", "values", "at least", "certified", "one value"]
-    table("SIP leakage of streams, those that told most", columns, rows)
+    table("what streams told him (SIP, nats), those that told most", columns, rows)
+    if not quiet:
+        print_legend(_GAINS)
 
 
 def _print_people(people: PeopleFound, top: int, put: Callable[[str], None]) -> None:

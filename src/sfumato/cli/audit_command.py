@@ -30,7 +30,7 @@ class AuditOptions(options.Options):
     )
     released: list[str] | None = argument(
         "What `release` wrote: a file, or several in order; none with --ledger alone.",
-        "[OUTPUT]...",
+        "OUTPUT",
         default=None,
     )
     rules: str | None = options.RULES
@@ -204,7 +204,8 @@ def audit(given: AuditOptions) -> None:
             own = [files[place] for place in places] if files else []
             if len(reports) > 1:
                 print_line(", ".join(own))
-            print_report(report, unit_of(spec.loss_for(model), model), own)
+            unit = unit_of(spec.loss_for(model), model)
+            print_report(report, unit, own, quiet=given.shown.quiet)
             if spec.robust is not None:
                 print_robust(spec)
             for version in report.versions:

@@ -52,7 +52,7 @@ def audit_at_home(given: AuditOptions, required: Required) -> None:
     if given.shown.as_json:
         print_json(_document(found))
     else:
-        _show(found)
+        _show(found, quiet=given.shown.quiet)
     if not found.passed:
         raise typer.Exit(FAILED_AUDIT)
 
@@ -74,7 +74,7 @@ def _document(found: HomeAudit) -> dict[str, object]:
     return {**head, **told, "passed": found.passed, "problems": problems}
 
 
-def _show(found: HomeAudit) -> None:
+def _show(found: HomeAudit, *, quiet: bool) -> None:
     from sfumato.cli.audit_text import print_report
     from sfumato.cli.realtime_audit import show_series
     from sfumato.cli.temporal_release_command import show_temporal
@@ -87,7 +87,7 @@ def _show(found: HomeAudit) -> None:
         print_line(f"PROBLEM {problem}")
     match found.report:
         case AuditReport():
-            print_report(found.report, found.unit, [])
+            print_report(found.report, found.unit, [], quiet=quiet)
             if found.purpose != "release":
                 print_line("A SIMULATION: its coins can be guessed; it protects nobody's values")
             print_line("the audit found nothing wrong" if found.passed else "the audit FAILED")

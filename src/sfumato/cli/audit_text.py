@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sfumato.cli.console import print_line, table
+from sfumato.cli.console import print_legend, print_line, shortened, table
+from sfumato.cli.loss_words import amount, meaning
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
-    from sfumato.stream.audit_report import AuditReport, CoinReport
+    from sfumato.stream.audit_report import AuditReport, CoinReport, StreamAudit
     from sfumato.stream.audit_total import ToldTogether
 
 _SHOWN, _NAMED = 10, 5
@@ -22,47 +23,46 @@ _LEGEND = {
     "worst step": "SIP of its most telling output",
     "window": "the most that any --window values in a row leaked, SIP",
     "one value": "what all outputs together told about any single value, SIP",
-    "loss": "mean loss of a value, beside the true ones",
-    "gain": "by how much the true sequence became likelier, as a logarithm",
+    "loss": "what a value lost on average, beside the true ones: {loss}",
+    "gain": "by how much the true sequence became likelier, as a logarithm (nats)",
 }
 """What the columns after the stream and its steps mean, for who has read no paper."""
+_SOMETIMES = {"window": "worst_window", "loss": "loss", "gain": "gain"}
+"""Columns that are shown where something stands in them."""
 
 
-def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
+def print_report(report: AuditReport, unit: str, files: list[str], *, quiet: bool) -> None:
     """All that an audit found, but whether it passed.
 
     Args:
         report: What was found.
         unit: What losses are in.
         files: What was looked at.
+        quiet: Whether columns need no explanation.
     """
     if report.promise is not None:
         for line in report.promise.lines():
-            print_line(line)
+            print_line(shortened(line))
     # Without files it is the ledger that was followed, and its rows are the steps of its streams.
     steps = sum(entry.steps for entry in report.streams.values())
     rows = f"{report.rows:,} rows" if files else f"{steps:,} rows of the ledger"
     worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
+    there = {
+        column: text
+        for column, text in _LEGEND.items()
+        if column not in _SOMETIMES
+        or any(getattr(entry, _SOMETIMES[column]) is not None for _, entry in worst)
+    }
     table(
         f"{rows}, {len(report.streams):,} streams; those that leaked most",
-        ["stream", "steps", *_LEGEND],
+        ["stream", "steps", *there],
         [
-            [
-                name,
-                f"{entry.steps:,}",
-                *(_bound(value) for value in (entry.sip, entry.composed, entry.ldp)),
-                *(_bound(value) for value in (entry.worst_step, entry.worst_window)),
-                _bound(entry.one_value),
-                _number(None if entry.loss is None else entry.loss / entry.steps),
-                _number(entry.gain),
-            ]
+            [name, f"{entry.steps:,}", *(_cells(entry)[column] for column in there)]
             for name, entry in worst
         ],
     )
-    for column, meaning in _LEGEND.items():
-        unused = {"window": "worst_window", "loss": "loss", "gain": "gain"}.get(column)
-        if unused is None or any(getattr(entry, unused) is not None for _, entry in worst):
-            print_line(f"  {column}: {meaning}")
+    if not quiet:
+        print_legend({name: text.format(loss=meaning(unit)) for name, text in there.items()})
     for line in _in_words(report, unit):
         print_line(line)
     if report.withheld:
@@ -72,7 +72,7 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
     if report.ledger_head is not None:
         alone = f"{report.only_in_ledger:,} events are in the ledger alone"
         print_line(f"{alone}; they were checked too")
-        print_line(f"head of the ledger: {report.ledger_head}")
+        print_line(shortened(f"head of the ledger: {report.ledger_head}"))
     if report.replayed is not None:
         print_line(f"{report.replayed} with the key")
     if report.possible is not None:
@@ -88,6 +88,20 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
         print_line(f"{report.problem_count:,} problems in all: {kinds}")
     if report.problem_count and (doubt := _other_arithmetic()):
         print_line(doubt)
+
+
+def _cells(entry: StreamAudit) -> dict[str, str]:
+    """What stands in the columns of one stream."""
+    return {
+        "SIP": _bound(entry.sip),
+        "at 1e-6": _bound(entry.composed),
+        "LDP": _bound(entry.ldp),
+        "worst step": _bound(entry.worst_step),
+        "window": _bound(entry.worst_window),
+        "one value": _bound(entry.one_value),
+        "loss": _number(None if entry.loss is None else entry.loss / entry.steps),
+        "gain": _number(entry.gain),
+    }
 
 
 def print_together(told: Mapping[str, ToldTogether]) -> None:
@@ -107,7 +121,7 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     """What the release cost and told, beside what a constant would have."""
     from sfumato.stream.remarks import factor_text, large_total
 
-    behind, said = f" {unit}" if unit else "", []
+    said = []
     told = max((entry.one_value for entry in report.streams.values()), default=0.0)
     most = max((entry.sip for entry in report.streams.values()), default=0.0)
     if (much := large_total(most)) is not None:
@@ -120,17 +134,17 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
         )
     if report.mean_loss is not None:
         what = f"over {report.compared:,} values, repeated and withheld ones included"
-        said.append(f"realised loss per value: {report.mean_loss:.6g}{behind} {what}")
+        said.append(f"realised loss of a value: {amount(report.mean_loss, unit, 6)} {what}")
     if report.recovered_loss is not None:
         said.append(
             f"after recovery, by best guesses given all that left: "
-            f"{report.recovered_loss:.6g}{behind} (sfumato recover)"
+            f"{amount(report.recovered_loss, unit, 6)} (sfumato recover)"
         )
     if report.mean_loss is not None and report.silent_loss is not None:
         better = 1 - report.mean_loss / report.silent_loss if report.silent_loss else 0.0
         said.append(
-            f"a constant would have lost {report.silent_loss:.6g}{behind}; the release saved "
-            f"{better:.0%} of that"
+            f"the best constant, which tells nothing: {amount(report.silent_loss, unit, 6)}; the "
+            f"release saved {better:.0%} of that"
         )
         if better <= 0:
             said.append("NO BETTER THAN SILENCE: saying nothing would have cost no more")
@@ -139,7 +153,7 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     if report.never:
         some = ", ".join(str(label) for label in report.never[:_NAMED])
         more = ", ..." if len(report.never) > _NAMED else ""
-        said.append(f"{len(report.never):,} symbols were never released: {some}{more}")
+        said.append(f"symbols that were never released: {some}{more} ({len(report.never):,})")
     return said
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import typer
+
+from sfumato.cli.folding import folded_help
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "First steps": ("start", "sample", "demo", "explain", "doctor"),
@@ -26,7 +29,24 @@ _WHOLE = 1_000
 """Letters of a summary: it is wrapped, never cut."""
 
 
-class WholeSummaries(typer.core.TyperGroup):
+class _FoldedHelp:
+    """Help whose examples and lists fit the terminal."""
+
+    help: str | None
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does."""
+        text = inspect.cleandoc(self.help or "")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(folded_help(text, formatter.width - formatter.current_indent))
+
+
+class FoldedCommand(_FoldedHelp, typer.core.TyperCommand):
+    """A command."""
+
+
+class WholeSummaries(_FoldedHelp, typer.core.TyperGroup):
     """Commands listed with the whole sentence that says what they do."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

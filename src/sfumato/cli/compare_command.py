@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.console import print_json, print_legend, print_line, progress, say, table
 from sfumato.cli.options import argument, option
 from sfumato.cli.table_output import named_options
 from sfumato.core.errors import InvalidParameter
@@ -114,6 +114,7 @@ def compare(given: _CompareOptions) -> None:
         return
     _show(found, len(series), given.runs)
     if not given.shown.quiet:
+        print_legend(_LEGEND)
         _remark(found)
 
 
@@ -165,7 +166,7 @@ def _show(found: Comparison, values: int, runs: int) -> None:
     """One table for each unit and kind of guarantee, silence before all."""
     groups: dict[str, list[Outcome]] = {}
     for one in found.outcomes:
-        name = "nothing told" if one.unit == "any" else f"{one.unit}, {one.kind}"
+        name = "nothing told" if one.unit == "any" else f"{_UNITS[one.unit]}, {_KINDS[one.kind]}"
         groups.setdefault(name, []).append(one)
     for name, group in groups.items():
         table(
@@ -173,6 +174,26 @@ def _show(found: Comparison, values: int, runs: int) -> None:
             ["method", "online", "epsilon", "delta", "rmse", "mae", "relative", "of silence"],
             [_row(one) for one in group],
         )
+
+
+_UNITS = {
+    "user level": "user level: hides all values of a person",
+    "w-event level": "w-event level: hides a person in any --window successive values",
+    "event level": "event level: hides one value of a person, and less where he is in several",
+}
+_KINDS = {"pure": "pure: always", "approximate": "approximate: but for a chance of delta"}
+_LEGEND = {
+    "*": "tuned on the true series, or told something of it: no release, a yardstick",
+    "online": "whether each value leaves when it comes; others wait for later ones",
+    "epsilon, delta": "what the whole series tells of who is hidden: odds change by a factor of at "
+    "most e^epsilon, but for a chance of delta",
+    "rmse": "how far off a value is, in the unit of the series: the root of the mean squared error",
+    "mae": "the same, the mean of the errors without their sign",
+    "+-": "twice the standard error over the simulations",
+    "relative": "rmse as a share of the largest value",
+    "of silence": "rmse as a share of that of silence, the mean of the series for every value; at "
+    "1 or more, no use",
+}
 
 
 def _row(one: Outcome) -> list[str]:
@@ -190,7 +211,7 @@ def _row(one: Outcome) -> list[str]:
 
 def _with_error(value: float, error: float | None) -> str:
     known = error is not None and error > 1e-9 * value
-    return f"{value:.5g} +- {error:.2g}" if known else f"{value:.5g}"
+    return f"{value:.5g} +- {2 * error:.2g}" if known else f"{value:.5g}"
 
 
 def _remark(found: Comparison) -> None:
@@ -204,4 +225,7 @@ def _remark(found: Comparison) -> None:
             best.setdefault(one.kind, one)
     if best:
         names = ", ".join(f"{one.method} ({kind})" for kind, one in best.items())
-        print_line(f"least error, online, untuned, for a person's whole series: {names}")
+        print_line(
+            "what to do: of what hides all values of a person, leaves at once and knows nothing "
+            f"beforehand, the least error has {names}: `sfumato realtime --method NAME`"
+        )

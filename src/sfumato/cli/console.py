@@ -5,20 +5,24 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
+import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TextIO
 
+from sfumato.cli.folding import folded, folded_command
 from sfumato.core.printed import finite
 
 OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 PAPERS = "SFUMATO_PAPERS"
 """In the environment: the same as --papers."""
+
+_USUAL = 80
+"""Columns of a terminal that does not tell."""
 
 _papers: ContextVar[bool] = ContextVar("papers", default=False)
 _held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
@@ -113,7 +117,24 @@ def escaped(text: str) -> str:
 def say(message: str) -> None:
     """Tell a person something, on standard error, so that standard output stays clean."""
     unsay()
-    print(escaped(message), file=sys.stderr)
+    for line in _fitted(message, sys.stderr):
+        print(line, file=sys.stderr)
+
+
+def _fitted(message: str, stream: TextIO, hanging: int | None = None) -> list[str]:
+    """A message as lines of a terminal, broken between words; whole for anything else."""
+    safe = escaped(message)
+    return folded(safe, _columns(stream), hanging) if stream.isatty() else [safe]
+
+
+def _columns(stream: TextIO) -> int:
+    """How wide a terminal is."""
+    if (asked := os.environ.get("COLUMNS", "")).isdecimal() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+    except (OSError, ValueError):
+        return _USUAL  # one that does not tell
 
 
 _remarks: list[Callable[[str], None]] = []
@@ -127,7 +148,8 @@ def say_in_passing(message: str) -> None:
     if _remarks:
         _remarks[-1](escaped(message))
         return
-    sys.stderr.write(f"\r{escaped(message)}\x1b[K")
+    # One line, cut: what goes on below could not be taken back.
+    sys.stderr.write(f"\r{escaped(message)[: _columns(sys.stderr) - 1]}\x1b[K")
     sys.stderr.flush()
     _said_in_passing.set()
 
@@ -143,9 +165,47 @@ def unsay() -> None:
         sys.stderr.flush()
 
 
-def print_line(message: str) -> None:
-    """Print a line on standard output, safe on a terminal."""
-    print(escaped(message))
+def print_line(message: str, hanging: int | None = None) -> None:
+    """Print a line on standard output, safe on a terminal.
+
+    Args:
+        message: The line.
+        hanging: Blanks before what does not fit the terminal's width, and goes on below.
+    """
+    for line in _fitted(message, sys.stdout, hanging):
+        print(line)
+
+
+def print_command(command: str, why: str) -> None:
+    """Print a command that can be pasted, with what it does in a comment above."""
+    safe = escaped(command)
+    print_comment(why, len(safe) - len(safe.lstrip(" ")))
+    lines = folded_command(safe, _columns(sys.stdout)) if sys.stdout.isatty() else [safe]
+    for line in lines:
+        print(line)
+
+
+def print_comment(text: str, indent: int = 0) -> None:
+    """Print what a shell passes over."""
+    before = f"{' ' * indent}# "
+    width = _columns(sys.stdout) - len(before)
+    lines = folded(escaped(text), width, 0) if sys.stdout.isatty() else [escaped(text)]
+    for line in lines:
+        print(f"{before}{line}")
+
+
+def print_legend(meanings: Mapping[str, str]) -> None:
+    """What the columns of a table mean, below it."""
+    for name, meaning in meanings.items():
+        print_line(f"  {name}: {meaning}")
+
+
+def shortened(text: str) -> str:
+    """A text whose long digests are cut on a terminal; pipes and documents get them whole."""
+    return _DIGEST.sub(r"\1...", text) if sys.stdout.isatty() else text
+
+
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -157,12 +217,13 @@ def print_json(document: dict[str, Any]) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar with rate and time left, on a terminal only."""
+    """A bar with rate and time left, on a terminal only; the time spent if there is no total."""
     if quiet or not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as TimeSpent
     from rich.progress import TimeRemainingColumn as TimeLeft
 
     columns = (
@@ -170,7 +231,7 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}", markup=False),
-        TimeLeft(),
+        TimeSpent() if total is None else TimeLeft(),
     )
     unsay()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -197,7 +258,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
             print("\t".join(row))
         return
     print_line(title)
-    for line in lined_up(safe, shutil.get_terminal_size().columns):
+    for line in lined_up(safe, _columns(sys.stdout)):
         print(line)
 
 

@@ -74,7 +74,7 @@ def design(given: _DesignOptions) -> None:
         return
     table(
         "probability of each output (column) for each true symbol (row)",
-        ["", *(str(output) for output in outputs)],
+        ["true", *(str(output) for output in outputs)],
         [
             [str(symbol), *(f"{p:.4f}" for p in row)]
             for symbol, row in enumerate(found.channel.probabilities)

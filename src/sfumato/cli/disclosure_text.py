@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.cli.console import papers_wanted, print_line, say, table
+from sfumato.cli.console import papers_wanted, print_legend, print_line, say, table
 from sfumato.core.printed import shown_down, shown_up
 from sfumato.explanations.note_words import in_options
 
@@ -24,29 +24,33 @@ def tell(report: DisclosureReport, *, quiet: bool) -> None:
         for name, width, sigma in zip(report.columns, report.accuracy, report.sigma, strict=True)
     )
     lines = [
-        ("a blind guess, before anything is published", report.delta_before),
-        ("an attacker who sees the published values alone", report.delta_without_correlation),
-        ("who knows each column, were they independent", report.delta_if_independent),
+        ("blind guess", report.delta_before),
+        ("published values alone", report.delta_without_correlation),
+        ("and each column", report.delta_if_independent),
     ]
     if report.coupling != "none":
-        lines.append((f"the best attacker who knows: {report.coupling}", report.delta_model))
-        lines.append(("who knows other such records (99 % confidence)", report.delta_held_out))
-        lines.append(("delta: the most of these two", report.delta))
+        lines.append((f"and {coupling_words(report.coupling)}", report.delta_model))
+        lines.append(("and other such records", report.delta_held_out))
+        lines.append(("delta", report.delta))
     if report.groups > 1:
-        lines.append(("the same, on average over all groups", report.delta_mean))
-        lines.append(("a blind guess, on average over all groups", report.delta_before_mean))
+        lines.append(("delta, mean of all groups", report.delta_mean))
+        lines.append(("blind guess, mean of all groups", report.delta_before_mean))
     where = f"; worst of {report.groups:,} groups" if report.groups > 1 else ""
     table(
-        f"{near}; {report.noise} noise{where}",
-        ["who", "succeeds with probability"],
+        f"how likely an attacker finds {near} of a person, all at once; {report.noise} noise"
+        f"{where}",
+        ["what he knows", "probability"],
         [[who, shown_up(share, 5)] for who, share in lines if share is not None],
     )
     if quiet:
         return
+    there = {who for who, share in lines if share is not None}
+    print_legend({who: told for who, told in _WHO.items() if who in there})
     print_line(
-        f"found by {report.way}: between {shown_down(report.delta_low, 5)} and "
+        f"delta was found by {report.way}: it lies between {shown_down(report.delta_low, 5)} and "
         f"{shown_up(report.delta_high, 5)}"
     )
+    print_line(_told_more(report))
     if papers_wanted():
         _tell_paper(report)
     if report.information_sampled is not None:
@@ -54,6 +58,38 @@ def tell(report: DisclosureReport, *, quiet: bool) -> None:
         print_line(f"mutual information of two columns, at most: {told} nats")
     print_line(_compared(report.silence))
     _say_notes(report.remarks, report.dropped)
+
+
+_WHO = {
+    "blind guess": "nothing is published: he names the commonest values, and is right that often",
+    "published values alone": "he takes what was published for the truth, and has never seen such "
+    "people: a blind guess may beat him",
+    "and each column": "he sees what was published, and knows how common values are in each column",
+    "and other such records": "he sees what was published, and has other rows of such a table "
+    "(99 % confidence)",
+    "delta": "the best attacker who knows how the columns go together: what the noise must keep "
+    "low",
+}
+
+
+def coupling_words(coupling: str) -> str:
+    """What an attacker knows of columns together, as a row of a table says it.
+
+    Examples:
+        >>> coupling_words("gaussian"), coupling_words("b = 2*a")
+        ('how columns go together (gaussian)', 'how columns go together (b = 2*a)')
+    """
+    return f"how columns go together ({coupling})"
+
+
+def _told_more(report: DisclosureReport) -> str:
+    """What publishing adds to what anybody can guess, and what to do about it."""
+    more = max(report.delta - report.delta_before, 0.0)
+    found, guessed = (f"{100 * share:.3g}" for share in (report.delta, report.delta_before))
+    return (
+        f"so the best attacker finds {found} of 100 people, a blind guess {guessed}: publishing "
+        f"adds {100 * more:.3g}. Larger --sigma lowers it; --target-delta finds the least noise"
+    )
 
 
 def _tell_paper(report: DisclosureReport) -> None:
@@ -70,9 +106,9 @@ def _tell_paper(report: DisclosureReport) -> None:
 def _compared(silence: Silence) -> str:
     """How much better than a constant each column is."""
     each = zip(silence.columns, silence.error, silence.constant, silence.guessed, strict=True)
-    return "missed by (root mean square): " + "; ".join(
-        f"{name} {shown_up(error, 4)}, a constant {constant:.4g}, a best guess from both "
-        f"{guess:.4g}"
+    return "how far off (root mean square): " + "; ".join(
+        f"{name} as published {shown_up(error, 4)}, a constant {constant:.4g}, a receiver's best "
+        f"guess from all columns {guess:.4g}"
         for name, error, constant, guess in each
     )
 

@@ -47,7 +47,8 @@ def first_use(command: str, quiet: bool) -> Iterator[None]:
             names.append(name)
             if not quiet:
                 taken = time.monotonic() - begun
-                say_in_passing(f"compiling loops, once: {len(names)} ({name}), {taken:.0f} s")
+                done = f"{len(names)} ({name}), {taken:.0f} s"
+                say_in_passing(f"compiling loops, once, a minute or two in all: {done}")
             if len(names) == _MANY and command in _HELPERS and not _alone.get():
                 _start(_HELPERS[command], stack)
 

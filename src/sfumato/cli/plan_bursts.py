@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sfumato.cli import options
 from sfumato.cli.console import progress, say
+from sfumato.cli.loss_words import amount
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
@@ -60,19 +61,24 @@ def sought(typed: ReleaseSpec, model: StreamModel, given: PlanOptions) -> Sought
     return SoughtBursts(every, first, ways)
 
 
-def recommended(found: SoughtBursts, report: PlanReport) -> str:
+def recommended(found: SoughtBursts, report: PlanReport, unit: str) -> str:
     """What to do, in words."""
     even, best, saved = report.methods[0], report.ways[0], report.saved
     if found.every == 1 or saved is None:
-        return "spend the total evenly: no bursts lose less on the model"
+        return "what to do: spend the total evenly; no bursts lose less on the model"
     bursts = options.in_words(found.every, found.first)
-    apart = f"a difference of {saved.by:.2g}, give or take {2 * saved.error:.2g}"
+    saves, unsure = (amount(each, unit, 2) for each in (saved.by, 2 * saved.error))
+    ours, evenly = (amount(each, unit) for each in (best.loss, even.loss))
     if saved.by <= 2 * saved.error:
         return (
             f"on the model the total is best spent {bursts}; on these streams that cannot be told "
-            f"from an even split: {best.loss:.4g} and {even.loss:.4g}, {apart}"
+            f"from an even split: {ours} and {evenly}, a difference of {saves}, give or take "
+            f"{unsure}"
         )
-    return f"spend the total {bursts}: {best.loss:.4g} instead of {even.loss:.4g}, {apart}"
+    return (
+        f"what to do: spend the total {bursts}: {ours} instead of {evenly}, a difference of "
+        f"{saves}, give or take {unsure}"
+    )
 
 
 def beaten_by(report: PlanReport) -> str | None:

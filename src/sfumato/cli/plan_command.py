@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.loss_words import error
 from sfumato.cli.options import flag, option
 from sfumato.cli.plan_robust import plan_robust
-from sfumato.cli.plan_widths import compare_widths, loss_and_leakage, loss_name
+from sfumato.cli.plan_text import in_words, show_tables
+from sfumato.cli.plan_widths import compare_widths, loss_name
 from sfumato.cli.table_output import check_suffix
-from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_bursts import SoughtBursts
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.stream.plan import Plan
     from sfumato.stream.price_frontier import Frontier, FrontierPoint
     from sfumato.stream.release_spec import ReleaseSpec
-    from sfumato.stream.release_trials import Forecast, Way
+    from sfumato.stream.release_trials import Way
 
 _LENGTH, _STREAMS, _FEW = 50, 12, 4
 
@@ -145,14 +146,16 @@ def plan(given: PlanOptions) -> None:
             document |= {"every": found.every, "first": found.first}
         print_json({**document, "curve": [asdict(p) for p in points]})
         return
-    _show(report, given, found, f"{name} loss{f' ({unit})' if unit else ''}")
+    show_tables(report, given, found, name, unit)
     if edge is not None:
         _show_frontier(edge)
-    for line in _in_words(report, unit, found):
+    for line in in_words(report, unit, found):
         print_line(line)
     if not given.shown.quiet:
         for remark in report.remarks:
-            say(f"warning: {remark}")
+            # What a stream, or one value of it, may leak stands above in the same words.
+            if not remark.startswith(("A LARGE TOTAL", "about one value all outputs")):
+                say(f"warning: {remark}")
     if given.plot:
         what = "mean charge" if given.frontier else "budget"
         say(f"{given.plot}: loss against {what}")
@@ -210,15 +213,16 @@ def _priced(point: FrontierPoint) -> dict[str, float | None]:
 
 def _show_frontier(edge: Frontier) -> None:
     table(
-        "in the long run, far-sighted at several prices of a nat",
-        ["thrift", "loss", "+-", "SIP", "+-"],
+        "in the long run, far-sighted at several prices of a nat (--thrift): loss and SIP of a "
+        "value, each with twice its standard error",
+        ["thrift", "loss", "+-", "SIP", "+- SIP"],
         [
             [
                 "step-wise" if point.price is None else f"{point.price:.3g}",
                 f"{point.loss:.4g}",
-                f"{2 * point.loss_error:.2g}",
+                error(2 * point.loss_error, point.loss),
                 f"{point.charge:.4g}",
-                f"{2 * point.charge_error:.2g}",
+                error(2 * point.charge_error, point.charge),
             ]
             for point in (edge.step_wise, *edge.points)
         ],
@@ -251,86 +255,6 @@ def _simulated(
         )
 
 
-def _show(report: PlanReport, given: PlanOptions, found: SoughtBursts | None, what: str) -> None:
-    """The tables: methods, and where a total is spent."""
-    from sfumato.cli.plan_bursts import beaten_by, recommended
-
-    where = f"of {given.history}" if given.history else "drawn from the model"
-    table(
-        f"{what} and leakage (SIP and LDP, nats) per value over {report.streams} streams of "
-        f"{report.length:g} values {where}",
-        ["method", *_COLUMNS],
-        [[row.method, *_cells(row)] for row in report.methods],
-    )
-    if found is None:
-        return
-    even, silence = report.methods[0], report.methods[-1]
-    rows = [replace(even, method="evenly"), *report.ways, silence]
-    table(
-        "the same total in bursts, on the same streams",
-        ["spent", *_COLUMNS],
-        [[row.method, *_cells(row)] for row in rows],
-    )
-    print_line(recommended(found, report))
-    if (rival := beaten_by(report)) is not None:
-        say(f"warning: {rival}")
-
-
-_COLUMNS = ["loss", "+-", "guessed", "recovered", "SIP", "LDP", "constant", "better"]
-
-
-def _cells(row: Forecast) -> list[str]:
-    numbers = loss_and_leakage(row, [row.remapped_loss, row.recovered_loss], 4)
-    return [*numbers, f"{row.constant:.0%}", f"{row.better:.0%}"]
-
-
 def _streams(symbols: int) -> int:
     """Streams to try: a step takes longer on large alphabets."""
     return _STREAMS if symbols <= 64 else _FEW if symbols <= 600 else 2
-
-
-def _in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list[str]:
-    from sfumato.stream.remarks import factor_text
-
-    best, silence = report.methods[0], report.methods[-1]
-    behind = f" {unit}" if unit else ""
-    seen = "" if best.one_value is None else f"; in these streams up to {shown_up(best.one_value)}"
-    spent = " where the total is spent evenly" if found else ""
-    least = []
-    if report.floor is not None:
-        nearest = min(row.loss for row in (best, *report.ways[: 1 if found else 0]))
-        above = _above(nearest, report.floor)
-        least = [
-            f"nothing within this budget that leaves value by value can lose less than "
-            f"{report.floor:.4g}{behind} (a proven floor); the best above loses {above}"
-        ]
-    return [
-        f"a constant would lose {silence.loss:.4g}{behind}; the release saves {best.better:.0%} of "
-        f"that{spent}, give or take {2 * best.better_error:.0%}",
-        *_bought(report),
-        *least,
-        f"a whole stream may leak SIP({shown_up(report.total)}): the probability of what is true "
-        f"may change by {factor_text(report.total)}",
-        f"about any one value all outputs together may tell SIP({shown_up(report.one_value)}) "
-        f"({report.one_value_rule}){seen}",
-    ]
-
-
-def _above(loss: float, floor: float) -> str:
-    """How much more a loss is than the least that is possible, as a person would say it."""
-    if floor <= 0:
-        return "more"
-    ratio = loss / floor
-    return f"{ratio:.2g} times that" if ratio >= 2 else f"{ratio - 1:.0%} more"
-
-
-def _bought(report: PlanReport) -> list[str]:
-    """What far sight buys, and with how much of the cap."""
-    first, second, *_ = report.methods
-    if first.method != "far-sighted":
-        return []
-    return [
-        f"far-sighted loses {first.loss:.4g} and leaks {shown_up(first.sip, 4)} a value, step-wise "
-        f"{second.loss:.4g} and {shown_up(second.sip, 4)}: both keep the cap; --thrift leaks less "
-        "of it (--frontier)"
-    ]

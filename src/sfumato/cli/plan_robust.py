@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from sfumato.cli.console import print_json, print_line, progress, table
+from sfumato.cli.console import print_json, print_legend, print_line, progress, table
+from sfumato.cli.loss_words import amount, error
+from sfumato.cli.plan_text import columns_in_words
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
     from sfumato.stream.release_spec import ReleaseSpec
 
 _STREAMS = 6
+_COLUMNS = {
+    "within R": "the budget is kept for every chain whose probabilities are off by at most R each",
+    "over the set": "SIP if the worst of these chains is what the observer knows, on average",
+    "worst step": "the same of the value that told most",
+}
 
 
 def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, length: int) -> None:
@@ -44,16 +51,15 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
         releases = [asdict(one) for one in found]
         print_json({"robust": radius, "loss": name, "unit": unit, "releases": releases})
         return
-    what = f"{name} loss{f' ({unit})' if unit else ''}"
     table(
-        f"{what} and leakage (SIP and LDP, nats) per value over {many} streams of {length:g} "
-        "values drawn from the model",
+        f"what a value loses and tells, on average over {many} streams of {length:g} values drawn "
+        "from the model",
         ["release", "loss", "+-", "SIP", "over the set", "worst step", "LDP", "better"],
         [
             [
                 one.name,
                 f"{one.loss:.4g}",
-                f"{2 * one.loss_error:.2g}",
+                error(2 * one.loss_error, one.loss),
                 *(shown_up(value, 4) for value in (one.sip, one.over_set)),
                 *(shown_up(value, 4) for value in (one.worst_step, one.ldp)),
                 f"{one.better:.0%}",
@@ -61,12 +67,17 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
             for one in found
         ],
     )
+    if not given.shown.quiet:
+        told = columns_in_words(name, unit)
+        print_legend({column: told[column] for column in ("loss", "+-", "SIP")})
+        print_legend(_COLUMNS | {column: told[column] for column in ("LDP", "better")})
     alone, free = found[0], found[-1]
     own = next(one for one in found if one.promised and one.radius == radius)
     print_line(
         f"made for the model alone a step leaks up to SIP({shown_up(alone.worst_step, 5)}) under "
-        f"some chain within {radius:g}; kept for all of them the budget costs {own.loss:.4g} "
-        f"instead of {alone.loss:.4g}, and {free.loss:.4g} without a model"
+        f"some chain within {radius:g}; kept for all of them the budget costs "
+        f"{amount(own.loss, unit)} instead of {amount(alone.loss, unit)}, and "
+        f"{amount(free.loss, unit)} without a model"
     )
 
 

@@ -6,35 +6,30 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.console import print_json, print_legend, print_line, progress, say, table
+from sfumato.cli.loss_words import cost, error
+from sfumato.cli.plan_text import columns_in_words, loss_and_leakage
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
     from sfumato.models.encoding import StreamModel
-    from sfumato.stream.batch_widths import WidthForecast
     from sfumato.stream.release_spec import ReleaseSpec
-    from sfumato.stream.release_trials import Forecast
 
 _FEW = 4
+_COLUMNS = {
+    "gap": "how much less a better channel for the same batches could lose at most; 0 is below a "
+    "billionth, empty if nothing is known",
+    "waits for, at most": "how many later values a value waits for, on average and at most",
+    "ms a batch": "thousandths of a second to find and draw a batch, here and now",
+    "parts": "how many kinds of batches the channel tells apart; boxes hold several batches each",
+}
 
 
 def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:
     """What a table calls the loss."""
     asked = spec.loss_for(model)
     return Path(asked).name if isinstance(asked, str) else "matrix"
-
-
-def loss_and_leakage(
-    row: Forecast | WidthForecast, beside: list[float | None], digits: int
-) -> list[str]:
-    """What both tables say: the loss, its error and numbers beside it, and both leakages."""
-    return [
-        f"{row.loss:.4g}",
-        f"{2 * row.loss_error:.2g}",
-        *("" if number is None else f"{number:.{digits}g}" for number in beside),
-        *(shown_up(leakage, 4) for leakage in (row.sip, row.ldp)),
-    ]
 
 
 def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, length: int) -> None:
@@ -52,6 +47,7 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
     from sfumato.plots.figures import loss_of_widths
     from sfumato.stream.batch_widths import forecast_widths, silent_loss
     from sfumato.stream.lifetime import one_value_bound
+    from sfumato.stream.release_spec import unit_of
     from sfumato.stream.remarks import factor_text
 
     if given.history is not None:
@@ -79,13 +75,15 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
         document = {"total": total, "one_value": bound.sip.epsilon, "silent_loss": silent}
         print_json({"batches": [asdict(row) for row in rows], **document})
         return
+    unit = unit_of(spec.loss_for(model), model)
     table(
-        f"expected {name} loss and leakage (SIP and LDP, nats) per value over {values} values",
+        "values that leave together, so many at a time: what a value loses and tells, on average "
+        f"over {values:,} values drawn from the model",
         ["batch", "loss", "+-", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch", "parts"],
         [
             [
                 str(row.width),
-                *loss_and_leakage(row, [row.gap], 2),
+                *loss_and_leakage(row, ["" if row.gap is None else error(row.gap, row.loss)]),
                 f"{row.mean_delay:g}",
                 f"{row.longest_delay:g}",
                 f"{1e3 * row.seconds:.3g}",
@@ -94,8 +92,12 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
             for row in rows
         ],
     )
+    if not given.shown.quiet:
+        told = columns_in_words(name, unit)
+        print_legend({column: told[column] for column in ("loss", "+-")})
+        print_legend(_COLUMNS | {column: told[column] for column in ("SIP", "LDP")})
     if silent is not None:
-        print_line(f"a constant would lose {silent:.4g}")
+        print_line(f"a constant would {cost(silent, unit)}")
     print_line(
         f"a whole stream of {length} values may leak SIP({shown_up(total)}): the probability of "
         f"what is true may change by {factor_text(total)}"

@@ -290,7 +290,10 @@ def _tell(done: ReleasedSeries, notes: list[str]) -> None:
     say(f"{promise.values:,} values by {promise.method}: {kind}, {promise.unit}")
     say(f"protects {promise.protects}")
     if promise.cost is not None and promise.silence is not None:
-        say(f"expected error {shown_up(promise.cost, 4)}; a constant's {promise.silence:.4g}")
+        say(
+            f"expected error, judged by what left alone: {shown_up(promise.cost, 4)}; a constant's "
+            f"{promise.silence:.4g} (root mean square)"
+        )
     for remark in (*notes, *promise.remarks):
         say(f"note: {remark}")
 
@@ -303,9 +306,12 @@ def _warn(done: ReleasedSeries, dropped: int) -> None:
         say(f"note: {dropped:,} rows without a value were left out (told to you alone)")
     if done.deviation and done.error >= done.deviation:
         say(
-            f"warning: a constant is nearer to the series: its error is {done.deviation:.4g}, that "
-            f"of what was released {done.error:.4g} (told to you alone)"
+            f"warning: a constant is nearer to the series: its true error is {done.deviation:.4g}, "
+            f"that of what was released {done.error:.4g} (told to you alone)"
         )
     elif done.deviation:
         share = 100 * done.error / done.deviation
-        say(f"note: the error is {share:.2g} % of a constant's (told to you alone)")
+        say(
+            f"note: the true error is {done.error:.4g}, {share:.2g} % of a constant's (told to you "
+            "alone)"
+        )

@@ -143,13 +143,14 @@ def _column(given: RecoverOptions, path: str, certificate: dict[str, Any]) -> No
         return
     table(
         f"{len(cells):,} rows; share of each symbol among the true values",
-        ["", "estimate", "+-"],
+        ["symbol", "estimate", "+-"],
         [
             [label, f"{one.value:.4f}", f"{2 * one.error:.4f}"]
             for label, one in (shares | more).items()
         ],
     )
     if not given.shown.quiet:
+        say("+-: twice the standard error; mean and variance are those of the true values")
         say(f"right on average, assuming {found.assumes}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.loss_words import amount
 from sfumato.cli.options import flag, option
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def recover(given: RecoverOptions) -> None:
     if given.shown.as_json:
         print_json({**asdict(told), "lag": given.lag, "loss": name, "unit": unit})
         return
-    line = _expected(told, f" {unit}" if unit else "", given.lag)
+    line = _expected(told, unit, given.lag)
     if not files.standard:
         _show(told)
         print_line(line)
@@ -127,6 +128,7 @@ def recover(given: RecoverOptions) -> None:
         return
     if files.standard:
         say(line)
+    say("+-: twice the standard error of the recovered count")
     say(f"right on average if {told.assumes}")
     for file in (given.output, given.counts, given.flows):
         if file not in (None, "-"):
@@ -198,8 +200,8 @@ def _expected(told: RecoverySummary, unit: str, lag: int | None) -> str:
     until = "" if lag is None else f" at a lag of {lag}"
     saved = 1 - told.expected_recovered / told.expected_released if told.expected_released else 0.0
     return (
-        f"expected loss per value: {told.expected_released:.6g}{unit} as released, "
-        f"{told.expected_recovered:.6g}{unit} after recovery{until} ({saved:.0%} less)"
+        f"expected loss of a value: {amount(told.expected_released, unit, 6)} as released, "
+        f"{amount(told.expected_recovered, unit, 6)} after recovery{until} ({saved:.0%} less)"
     )
 
 

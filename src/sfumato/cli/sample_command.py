@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line
+from sfumato.cli.console import print_command, print_json, print_line
 from sfumato.cli.options import argument, option
 
 
@@ -40,6 +40,7 @@ def sample(given: _SampleOptions) -> None:
     """
     from pathlib import Path
 
+    from sfumato.explanations.first_steps import purpose
     from sfumato.studies.samples.catalogue import SAMPLES
     from sfumato.studies.samples.catalogue import sample as write_sample
 
@@ -49,7 +50,7 @@ def sample(given: _SampleOptions) -> None:
             print_json({"samples": found})
         else:
             for name, about in found.items():
-                print_line(f"{name:<11} {about}")
+                print_line(f"{name:<11} {about}", hanging=12)
             print_line("")
             print_line("sfumato sample NAME -o FOLDER writes one, and says what to try on it.")
         return
@@ -63,4 +64,4 @@ def sample(given: _SampleOptions) -> None:
     if (folder := str(Path(given.output))) != ".":
         print_line(f"  cd {folder}")
     for command in commands:
-        print_line(f"  {command}")
+        print_command(f"  {command}", purpose(command))

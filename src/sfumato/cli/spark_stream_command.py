@@ -21,7 +21,7 @@ FORMATS = ("json", "csv", "parquet", "kafka")
 
 
 class _Source(options.Options):
-    source: str | None = argument("Folder that files of events are put into.", "[SOURCE]", None)
+    source: str | None = argument("Folder that files of events are put into.", "SOURCE", None)
     source_format: str = option("json (lines), csv, parquet or kafka.", default="json")
     source_option: list[str] | None = option(
         "Handed to Spark's reader, NAME=VALUE: header=true, kafka.bootstrap.servers=..., "

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import interruption, print_json, print_line
+from sfumato.cli.console import (
+    interruption,
+    print_command,
+    print_comment,
+    print_json,
+    print_line,
+)
 from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ def start(given: _StartOptions) -> None:
     Examples:
       sfumato start
     """
-    from sfumato.explanations.first_steps import KIND, DataKind, commands, questions
+    from sfumato.explanations.first_steps import KIND, DataKind, commands, purpose, questions
 
     try:
         answers = {KIND.name: _answer(KIND)}
@@ -40,13 +46,17 @@ def start(given: _StartOptions) -> None:
         raise InvalidParameter("answers", "the end of the input", rule) from None
     found = commands(answers)
     if given.shown.as_json:
-        print_json({"answers": answers, "commands": found})
+        why = [purpose(command) for command in found]
+        print_json({"answers": answers, "commands": found, "why": why})
         return
     print_line("")
     for command in found:
-        print_line(command)
-    print_line("")
-    print_line("each has --help; docs/choosing.md says how to choose numbers, losses and units")
+        print_command(command, purpose(command))
+        print_line("")
+    print_comment(
+        "names of files and numbers are examples: put yours; each command has --help, and "
+        "docs/choosing.md says how to choose numbers, losses and units"
+    )
 
 
 def _answer(question: Question) -> str:

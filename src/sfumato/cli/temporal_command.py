@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.console import print_json, print_legend, print_line, progress, say, table
 from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.printed import shown_down, shown_up
 
@@ -127,20 +127,29 @@ def leakage(given: _LeakageOptions) -> None:
             )
         ],
     )
+    print_legend(_LEGEND)
     print_line(
-        f"any single moment: {shown_up(told.event.alpha)}; "
-        f"a person's whole stream: {shown_up(told.user.alpha)}"
+        f"any single moment: {shown_up(told.event.alpha)} nats; "
+        f"a person's whole stream: {shown_up(told.user.alpha)} nats"
     )
     if window is not None:
-        print_line(f"any {window} moments together: {shown_up(told.window(window).alpha)}")
+        print_line(f"any {window} moments together: {shown_up(told.window(window).alpha)} nats")
     if suprema:
         _print_for_ever(most, *suprema)
 
 
+_LEGEND = {
+    "by itself": "the epsilon of a release, as if it stood alone",
+    "past (BPL)": "what it and all releases before it tell of its moment",
+    "future (FPL)": "what it and all releases after it tell of its moment",
+    "both (TPL)": "what all releases tell of its moment: what counts",
+}
+
+
 def _print_for_ever(most: float, past: float, future: float) -> None:
     print_line(
-        f"for ever at {shown_up(most)}: past {_shown(past)}, future {_shown(future)}, "
-        f"both {_shown(past + future - most)}"
+        f"if releases go on for ever at {shown_up(most)}, a moment leaks at most: past "
+        f"{_shown(past)}, future {_shown(future)}, both {_shown(past + future - most)}"
     )
 
 
@@ -199,9 +208,13 @@ def allocate(given: _AllocateOptions) -> None:
     if given.as_json:
         print_json(document)
         return
-    for name in ("constant", "first", "middle", "last"):
+    print_line(
+        f"budgets (epsilon, nats) of releases, so that no moment leaks more than {shown_up(alpha)} "
+        "nats in all:"
+    )
+    for name, meaning in _BUDGETS.items():
         told = document[name]
-        print_line(f"{name} {'none' if told is None else shown_down(told)}")
+        print_line(f"{name} {'none' if told is None else shown_down(told)} ({meaning})")
     if steps is not None:
         print_line(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
         known = shown_down(document["variance_bound"])
@@ -210,6 +223,14 @@ def allocate(given: _AllocateOptions) -> None:
             [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
         ]
         table("budget of each release", ["release", "epsilon"], rows)
+
+
+_BUDGETS = {
+    "constant": "the same for every release, for ever",
+    "first": "of the first release, where the number of releases is known",
+    "middle": "of those in between",
+    "last": "of the last one",
+}
 
 
 class _FitMatricesOptions(options.Options):
@@ -252,6 +273,10 @@ def fit(given: _FitMatricesOptions) -> None:
         print_json({"files": files, "symbols": list(alphabet.labels)})
     elif not given.shown.quiet:
         say(f"{len(alphabet)} values; written: {', '.join(files)}")
+        say(
+            f"next: sfumato temporal leakage --backward {files[0]} --forward {files[1]} "
+            "--epsilon 0.1 --steps 50"
+        )
 
 
 class _PlotOptions(options.Options):
@@ -276,6 +301,7 @@ def plot(given: _PlotOptions) -> None:
     losses = given.matrices.losses()
     told = temporal_leakage(read_epsilons(given.epsilon, given.steps), *losses)
     leakage_of_moments(told, losses, given.output)
+    say(f"{given.output}: leakage of every release, and how much of it each passes on")
 
 
 def _or_null(value: float) -> float | None:

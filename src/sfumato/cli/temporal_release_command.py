@@ -150,7 +150,7 @@ def release(given: _TemporalReleaseOptions) -> None:
 
 class _TemporalAuditOptions(options.Options):
     released: list[str] | None = argument(
-        "What `temporal release` wrote, in order.", "[OUTPUT]...", default=None
+        "What `temporal release` wrote, in order.", "OUTPUT", default=None
     )
     rules: str | None = options.RULES
     ledger: str | None = option("Check this ledger too, all of it; it is only read.")

@@ -241,10 +241,31 @@ def _verified(document: dict[str, Any], table: Table, path: str) -> Verification
     raise CorruptData(f"{path}: job: {str(job)[:40]!r} is none whose certificates are known")
 
 
+_FIGURES = {
+    "lip": "what a row leaks to who knows the prior, in nats",
+    "ldp": "what it leaks whatever he knows, in nats",
+    "epsilon": "odds of who is hidden change by a factor of at most e^epsilon",
+    "unit": "who is hidden",
+    "cost": "expected loss of a value",
+    "silence": "loss of saying nothing, one fixed value for all",
+    "gain": "the share of that which is saved",
+    "delta_model": "chance that the best attacker who knows the coupling finds all columns",
+    "delta_without_correlation": "chance of an attacker who sees the published values alone",
+    "steps": "of the lattice on which values and noise lie",
+}
+_OF_JOBS = {
+    ("publish", "delta"): "chance that the best attacker finds all columns of a person",
+    ("privatize", "delta"): "chance that the bound above fails",
+    ("realtime", "delta"): "chance that this fails",
+}
+"""What figures of certificates mean."""
+
+
 def _show(found: Verification, path: str) -> None:
     print_line(f"{path}: {found.job}, {found.rows:,} rows")
     for name, figure in found.figures.items():
-        print_line(f"  {name} {figure}")
+        meaning = _FIGURES.get(name) or _OF_JOBS.get((found.job, name))
+        print_line(f"  {name} {figure}" + (f": {meaning}" if meaning else ""))
     for what in found.checked:
         print_line(f"checked: {what}")
     for what in found.private:

@@ -23,7 +23,7 @@ class _VerifyReportOptions(options.Options):
     report: str = argument("What `audit --report` or `verify --report` wrote (.json).", "REPORT")
     files: list[str] | None = argument(
         "The files that it is about; those in its folder are found by their names.",
-        "[FILE]...",
+        "FILE",
         default=None,
     )
     against: list[str] | None = option(

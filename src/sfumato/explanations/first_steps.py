@@ -72,6 +72,38 @@ def questions(kind: DataKind) -> tuple[Question, ...]:
             assert_never(kind)
 
 
+PURPOSES = {
+    "fit": "learn from recorded streams what an observer may know beforehand",
+    "explain": "say in plain words what the file holds and promises",
+    "plan": "try ways to release, on streams that are made up: what each loses and tells",
+    "release": "release the live values; each leaves with what it tells, and no answer is drawn "
+    "twice",
+    "audit": "check what left from public things alone, as a stranger could",
+    "recover": "guess the true values from what left, as a receiver may: it costs no privacy",
+    "compare": "try all methods on the series, side by side; nothing is released",
+    "realtime": "release the series value by value, with a certificate beside it",
+    "privatize": "publish one column, with a certificate beside it",
+    "verify": "compute the certificate again, as a stranger could",
+    "disclosure": "how likely an attacker finds a person through such noise; nothing is published",
+    "publish": "publish the columns with the least noise that keeps attackers that rare",
+    "temporal fit": "learn how values follow each other, in both directions",
+    "temporal leakage": "what each of the releases really tells of people who stay the same",
+    "temporal allocate": "the budgets that keep a promise to them",
+}
+"""What the commands of first steps do, in a line."""
+
+
+def purpose(command: str) -> str:
+    """What a command line does.
+
+    Examples:
+        >>> purpose("sfumato temporal fit history.csv -o town")
+        'learn how values follow each other, in both directions'
+    """
+    _, first, second, *_ = [*command.split(), "", ""]
+    return PURPOSES.get(f"{first} {second}") or PURPOSES[first]
+
+
 def commands(answers: Mapping[str, str]) -> list[str]:
     """The commands for some answers, in the order in which they are run.
 

@@ -43,16 +43,17 @@ def bank_filter(
         shared: By filter, the same for all series: variance of the deviation, covariance with the
             mean, variance of the mean, and that of the offset of each phase; updated in place.
         own: Series by filter: deviation, mean, log weight, offset of each phase; likewise.
-        sums: Series by 7: times, squared errors that the filters expect of their estimates in all,
+        sums: Series by 8: times, squared errors that the filters expect of their estimates in all,
             and of measurements their number, the first, and about it their sum and sum of squares,
-            and the sum of the variances of their noise; likewise.
+            and the sum of the variances of their noise; last, squared errors in all as the
+            measurements show them, whatever the process is; likewise.
 
     Returns:
         Estimates, time by series.
     """
     size = len(grid)
     found = np.empty_like(observed)
-    gains = np.empty((size, 6))
+    gains, pulls = np.empty((size, 6)), np.zeros(size)
     for time in range(len(observed)):
         noise, phase = variances[time], 3 + phases[time]
         measured = not math.isnan(observed[time, 0])
@@ -82,6 +83,7 @@ def bank_filter(
                 if measured:
                     surprise = observed[time, series] - own[series, place, 0]
                     surprise -= own[series, place, 1] + own[series, place, phase]
+                    pulls[place] = -2.0 * gains[place, 4] * surprise
                     own[series, place, 0] += gains[place, 0] * surprise
                     own[series, place, 1] += gains[place, 1] * surprise
                     own[series, place, phase] += gains[place, 2] * surprise
@@ -90,6 +92,7 @@ def bank_filter(
                     )
                 highest = max(highest, own[series, place, 2])
             total, level, squares, errors = 0.0, 0.0, 0.0, 0.0
+            slope, pull, pulled = 0.0, 0.0, 0.0
             start = own[series, 0, 1]
             for place in range(size):
                 behind = own[series, place, 2] - highest
@@ -102,12 +105,23 @@ def bank_filter(
                     level += weight * away
                     squares += weight * away * away
                     errors += weight * gains[place, 5]
+                    if measured:
+                        slope += weight * (gains[place, 0] + gains[place, 1] + gains[place, 2])
+                        pull += weight * pulls[place]
+                        pulled += weight * pulls[place] * away
             guess = level / total
             found[time, series] = start + guess
             sums[series, 0] += 1
             # Filters err, and they differ.
-            sums[series, 1] += errors / total + max(squares / total - guess * guess, 0.0)
-            if measured:
+            expected = errors / total + max(squares / total - guess * guess, 0.0)
+            sums[series, 1] += expected
+            if not measured:
+                sums[series, 7] += expected
+            else:
+                # How the estimate follows its measurement: each filter does, and so do weights.
+                follows = (slope + pulled - pull * guess) / total
+                apart = start + guess - observed[time, series]
+                sums[series, 7] += apart * apart - noise + 2.0 * noise * follows
                 if sums[series, 2] == 0:
                     sums[series, 3] = observed[time, series]
                 apart = observed[time, series] - sums[series, 3]

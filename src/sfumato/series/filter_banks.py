@@ -9,7 +9,7 @@ an hour of the week is learnt as the series goes, and costs little where there i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.series.bank_loops import bank_filter, bank_step
 from sfumato.series.filters import Estimate, Filter
-from sfumato.series.risk import Risk, risk_of_sums
+from sfumato.series.risk import Risk, believed, risk_of_sums
 
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Those of the filters of a bank."""
@@ -33,6 +33,8 @@ _OFFSETS = (1 / 64, 1 / 4, 4.0, 64.0)
 _DRIFTS = (0.0, 0.01)
 # Variance of a mean of which nothing is known, against those of signal and noise.
 _DIFFUSE = 1e6
+# Numbers that are summed up of each series.
+_SUMS = 8
 # More would take too much memory: a number for every filter and phase.
 _MOST_PHASES = 2_000
 
@@ -101,12 +103,20 @@ class Bank(Filter):
         self.own = np.zeros((self.series, count, 3 + period))
         # It begins at the first measurement, so that no digit is lost far from 0.
         self.own[:, :, 1] = measured[:, None]
-        self.sums = np.zeros((self.series, 7))
+        self.sums = np.zeros((self.series, _SUMS))
+
+    def restore(self, arrays: Mapping[str, Floats]) -> None:
+        """Go on from what was stored, also before measurements were asked what they show."""
+        sums = arrays.get("sums", np.empty(0))
+        if sums.ndim == 2 and sums.shape[1] == _SUMS - 1:
+            arrays = {**arrays, "sums": np.column_stack([sums, sums[:, 1]])}
+        # Named, for a class with slots is made anew and has no cell for `super()`.
+        Filter.restore(self, arrays)
 
     def consistent(self) -> bool:
         """Whether restored arrays have the shapes that compiled loops rely on."""
         size, wide = len(_rows(self.phases.period)), 3 + self.phases.period
-        begun = [(size, 3), (size, wide), (self.series, size, wide), (self.series, 7)]
+        begun = [(size, 3), (size, wide), (self.series, size, wide), (self.series, _SUMS)]
         return self.clock >= 0 and [part.shape for part in self._arrays] in (begun, [(0,)] * 4)
 
     @property
@@ -114,8 +124,9 @@ class Bank(Filter):
         """What is expected of the estimates so far, of the first series; None before any."""
         if not self.begun:
             return None
-        times, errors, count, _, total, squares, noises = self.sums[0].tolist()
-        return risk_of_sums(errors / times, count, total, squares, noises)
+        times, errors, count, _, total, squares, noises, shown = self.sums[0].tolist()
+        squared = believed(errors / times, shown / times, noises / count, count)
+        return risk_of_sums(squared, count, total, squares, noises)
 
     @property
     def begun(self) -> bool:

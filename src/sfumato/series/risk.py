@@ -11,6 +11,9 @@ import numpy as np
 from sfumato.core import portable
 from sfumato.core.arrays import Floats
 
+_SURE = 2.0
+"""Standard errors beyond which an expectation is refuted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Risk:
@@ -31,6 +34,31 @@ class Risk:
     def doubtful(self) -> bool:
         """Whether a constant may be as near to the series as the estimates are."""
         return self.error >= self.least
+
+
+def believed(expected: float, shown: float, noise: float, count: float) -> float:
+    r"""The mean squared error of estimates that is to be told: their own, unless it is refuted.
+
+    A filter knows its error if the series moves as it says. Whatever the series is, measurements
+    $y = z + n$ with normal noise show the error of an estimate $e(y)$ without bias [Stein]:
+
+    $$E (e - z)^2 = E \left[ (e - y)^2 - v + 2 v \frac{de}{dy} \right]$$
+
+    where $v$ is the variance of the noise. That is less precise, so it counts where the filter's
+    own is farther off than chance explains.
+
+    Args:
+        expected: What the estimates expect of themselves.
+        shown: What measurements show.
+        noise: Mean variance of their noise.
+        count: Number of measurements.
+
+    Examples:
+        >>> believed(1.0, 1.1, 4.0, 400), believed(1.0, 3.0, 4.0, 400)
+        (1.0, 3.0)
+    """
+    unsure = math.sqrt((2 * noise + 4 * max(shown, expected)) * noise / count)
+    return expected if abs(shown - expected) <= _SURE * unsure else max(shown, 0.0)
 
 
 def risk_of_sums(squared: float, count: float, total: float, squares: float, noises: float) -> Risk:

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 
 from sfumato.core import limits
-from sfumato.tables.problems import BadTable
+from sfumato.tables.problems import BadTable, NoColumn
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 _SHOWN = 20
@@ -53,9 +53,9 @@ def listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
-def no_column(source: str, name: str, there: Sequence[str]) -> BadTable:
+def no_column(source: str, name: str, there: Sequence[str]) -> NoColumn:
     """What to say when a column is not there, where the names are known to be names."""
-    return BadTable(source, None, f"the table must have a column {name!r}; it has {listed(there)}")
+    return NoColumn(source, name, there, listed(there))
 
 
 def holds_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sfumato.core.errors import SfumatoError
 
 
@@ -35,3 +37,16 @@ class EmptyTable(BadTable):
         Traceback (most recent call last):
         sfumato.tables.problems.EmptyTable: live.csv: the table must not be empty
     """
+
+
+class NoColumn(BadTable):
+    """A table lacks a column, and the names of those that it has are known to be names.
+
+    Attributes:
+        name: The column that was asked for.
+        there: The names of the columns.
+    """
+
+    def __init__(self, source: str, name: str, there: Sequence[str], listed: str) -> None:
+        self.name, self.there = name, tuple(there)
+        super().__init__(source, None, f"the table must have a column {name!r}; it has {listed}")

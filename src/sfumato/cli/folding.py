@@ -1,0 +1,96 @@
+"""Lines that are too wide for a terminal, broken between words; commands can still be pasted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_ROUND = 2
+"""Blanks by which a line that goes on is set in."""
+_CONTINUED = 4
+"""The same of a command."""
+_NARROW = 20
+"""Columns below which nothing is gained: what is narrower is left to the terminal."""
+_COMMAND = re.compile(r"\s*(?:\d+\. )?(?:[A-Z_]+=\S+ )*(?:sfumato|spark-submit|docker|curl) ")
+
+
+def folded(text: str, width: int, hanging: int | None = None) -> list[str]:
+    """A line as lines of at most so many columns; a word that is longer stands alone, whole.
+
+    Args:
+        text: The line; blanks before it, and those between words that stay together, are kept.
+        width: Columns of the terminal.
+        hanging: Blanks before all lines but the first; two more than before the first if None.
+
+    Examples:
+        >>> folded("  loss: what a value loses on average", 24)
+        ['  loss: what a value', '    loses on average']
+        >>> folded("short", 24)
+        ['short']
+    """
+    from rich.cells import cell_len
+
+    if width < _NARROW or cell_len(text) <= width:
+        return [text]
+    if hanging is None:
+        hanging = len(text) - len(text.lstrip(" ")) + _ROUND
+    made, line = [], ""
+    for blanks, word in re.findall(r"(\s*)(\S+)", text):
+        if line.strip() and cell_len(line) + len(blanks) + cell_len(word) > width:
+            made.append(line)
+            line = " " * hanging + word
+        else:
+            line += blanks + word
+    return [*made, line]
+
+
+def folded_command(text: str, width: int) -> list[str]:
+    r"""A command that is too wide, with a backslash where it goes on in the next line.
+
+    Examples:
+        >>> folded_command("  sfumato plan --model a.model --epsilon 0.5", 34)
+        ['  sfumato plan --model a.model \\', '      --epsilon 0.5']
+    """
+    indent = len(text) - len(text.lstrip(" "))
+    lines = list(_with_values(text, width - 2, indent + _CONTINUED))
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _with_values(text: str, width: int, hanging: int) -> Iterator[str]:
+    """Lines in which no option is parted from its value."""
+    if len(text) <= width + 2 or width < _NARROW:
+        yield text
+        return
+    parts = re.findall(r"\s*(?:-{1,2}[a-zA-Z]\S* (?!-)(?:\"[^\"]*\"|'[^']*'|\S+)|#.*|\S+)", text)
+    line = ""
+    for part in parts:
+        if line.strip() and len(line) + len(part) > width:
+            yield line
+            line = " " * hanging + part.strip()
+        else:
+            line += part
+    yield line
+
+
+def folded_help(text: str, width: int) -> str:
+    r"""The text of a command's help: what stands as it was written (`\b`) fits the width, too.
+
+    Examples:
+        >>> print(folded_help("\b\n  sfumato plan --model a.model --epsilon 1", 32)[2:])
+          sfumato plan --model a.model \
+              --epsilon 1
+    """
+    blocks = text.split("\n\n")
+    return "\n\n".join(_as_written(block, width) if "\b" in block else block for block in blocks)
+
+
+def _as_written(block: str, width: int) -> str:
+    lines: list[str] = []
+    for line in re.sub(r" *\\\n\s*", " ", block).splitlines():
+        if _COMMAND.match(line):
+            lines += folded_command(line, width)
+        else:
+            # A list of names and what they mean goes on below the meaning.
+            columns = re.match(r"(\s*\S.*?\s{2,})\S", line)
+            lines += folded(line, width, len(columns[1]) if columns else None)
+    return "\n".join(lines)

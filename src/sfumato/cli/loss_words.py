@@ -1,0 +1,65 @@
+"""Losses as a person says them: shares of wrong values in per cent, distances in their unit."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+WRONG = "wrong"
+"""The unit of a loss that counts wrong values."""
+_NOTHING = 1e-9
+"""Part of a number below which an error is rounding alone."""
+
+
+def amount(loss: float, unit: str, digits: int = 4) -> str:
+    """A mean loss.
+
+    Examples:
+        >>> amount(0.6335, "wrong"), amount(2.13, "km"), amount(0.5, "")
+        ('63.35 % wrong', '2.13 km', '0.5')
+    """
+    if unit == WRONG:
+        return f"{100 * loss:.{digits}g} % wrong"
+    return f"{loss:.{digits}g} {unit}".rstrip()
+
+
+def cost(loss: float, unit: str, digits: int = 4) -> str:
+    """The same, after `would`.
+
+    Examples:
+        >>> cost(0.6335, "wrong"), cost(2.13, "km"), cost(0.5, "")
+        ('be wrong in 63.35 % of the values', 'be off by 2.13 km a value', 'lose 0.5 a value')
+    """
+    if unit == WRONG:
+        return f"be wrong in {100 * loss:.{digits}g} % of the values"
+    return (
+        f"be off by {loss:.{digits}g} {unit} a value" if unit else f"lose {loss:.{digits}g} a value"
+    )
+
+
+def meaning(unit: str) -> str:
+    """What a number of this loss is.
+
+    Examples:
+        >>> meaning("wrong"), meaning("km"), meaning("")
+        ('the share of values that are wrong', 'in km, of a value', 'of a value')
+    """
+    if unit == WRONG:
+        return "the share of values that are wrong"
+    return f"in {unit}, of a value" if unit else "of a value"
+
+
+def error(value: float, beside: float) -> str:
+    """An error for a column of a table: two digits, never with an exponent, 0 if it is rounding.
+
+    Args:
+        value: The error.
+        beside: The number that it is of.
+
+    Examples:
+        >>> error(0.0431, 0.5), error(4.3e-17, 0.5), error(5.23e-06, 0.8)
+        ('0.043', '0', '0.0000052')
+    """
+    if value <= _NOTHING * abs(beside):
+        return "0"
+    return f"{Decimal(f'{value:.2g}'):f}" if math.isfinite(value) else str(value)
