@@ -53,6 +53,10 @@ class OutputOrder(Enum):
     Attributes:
         ROWS: As rows were written. Rows that are appended change nothing of what was seen before.
         MOMENTS: By moments, all streams side by side: for tables that are sorted by stream.
+
+    Examples:
+        >>> OutputOrder("rows") is OutputOrder.ROWS
+        True
     """
 
     ROWS = "rows"
@@ -77,6 +81,15 @@ class DriftReport:
         tested: How far each probability may be off in the set that is tested; 0 for the model.
         distance: How far the probabilities of moves learnt since the change are off the model's,
             at most: an estimate; None without an alarm.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> model = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> plan = sf.Plan(model, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> events, _ = plan.step(plan.begin("ann"), [1], sf.secure())
+        >>> found = sf.drift_test({"ann": events}, plan, along=sf.stream.OutputOrder.MOMENTS)
+        >>> found.values, found.alarm, found.threshold
+        (1, None, ...)
     """
 
     streams: int
