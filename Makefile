@@ -34,7 +34,7 @@ test-engines: $(VENV)/.ready
 	$(BIN)/python -m tests.servers --install openjdk-17-jre-headless
 	$(BIN)/pytest -m "engines and not slow" tests/engines
 
-test-all: $(VENV)/.ready
+test-all: $(VENV)/.docs-ready
 	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/pytest -n 2 --dist worksteal -m "not engines"
 	$(BIN)/pytest -m engines tests/engines

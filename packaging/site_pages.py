@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ ROOMS = {
 SOURCES = re.compile(
     r"\]\((?:\.\./)*(?:(?:src|tests|benchmarks|deploy|examples|packaging)(?:/[^)]*)?|LICENSE)\)"
 )
+SHIM = re.compile(r'src="?https://[^" >]*iframe-worker[^" >]*"?')
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.*?)\\[)\]]</(?P=tag)>', re.S
 )
@@ -63,6 +65,15 @@ def on_page_content(html: str, **_: Any) -> str:
     return FORMULA.sub(_formula, html)
 
 
+def on_post_build(config: Any, **_: Any) -> None:
+    """Search without a network: the theme would fetch what stands for a worker."""
+    site = Path(config.site_dir)
+    for path in site.rglob("*.html"):
+        own = "../" * (len(path.relative_to(site).parts) - 1) + "offline_worker.js"
+        found = path.read_text(encoding="utf-8")
+        path.write_text(SHIM.sub(f'src="{own}"', found), encoding="utf-8")
+
+
 def _formula(found: re.Match[str]) -> str:
     display = "block" if found["open"] == "[" else "inline"
     return convert(unescape(found["tex"]), display=display)
@@ -83,10 +94,25 @@ def _names(packages: list[str]) -> str:
 
 
 def _commands() -> str:
-    """What every command says of itself, as its transcript has it."""
+    """What every command says of itself, as its transcript has it, and where it is used."""
     folder = ROOT / "tests" / "shell" / "golden"
-    parts = ["# Commands\n", "What each command says of itself with `--help`.\n"]
+    parts = [
+        "# Commands\n",
+        "What each command says of itself with `--help`, and pages that run it.\n",
+    ]
     for path in sorted(folder.glob("help*.txt")):
         title = path.stem.removeprefix("help").strip("-").replace("-", " ") or "sfumato"
+        title = title.replace("verify report", "verify-report")
         parts.append(f"## {title}\n\n```text\n{path.read_text(encoding='utf-8').strip()}\n```\n")
+        if found := ", ".join(_pages_with(title)):
+            parts.append(f"Run on: {found}.\n")
     return "\n".join(parts)
+
+
+def _pages_with(command: str) -> Iterator[str]:
+    """Links to pages on which a command is run, with what it says."""
+    for page in sorted((ROOT / "docs").glob("*/*.md")):
+        text = page.read_text(encoding="utf-8")
+        if re.search(rf"^\$ (?:.*\| )?sfumato {command}(?![a-z-])", text, re.M):
+            title = text.partition("\n")[0].removeprefix("# ")
+            yield f"[{title}](../{page.relative_to(ROOT / 'docs')})"

@@ -1,5 +1,6 @@
 """README, tutorials and guides, in an empty folder and a new environment made from a wheel."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ def test_a_page_goes_as_shown_for_a_stranger(page: Path, installed: Path, tmp_pa
     empty = tmp_path / "empty"
     home.mkdir()
     empty.mkdir()
-    around = surroundings(HOME=str(home), XDG_CACHE_HOME="", PYTHONPATH="")
+    found = f"{program.parent}:{os.environ['PATH']}"
+    around = surroundings(HOME=str(home), XDG_CACHE_HOME="", PYTHONPATH="", PATH=found)
 
     def there(words: Sequence[str], folder: Path) -> Result:
         if words[0] != "sfumato":
@@ -35,7 +37,7 @@ def test_a_page_goes_as_shown_for_a_stranger(page: Path, installed: Path, tmp_pa
         )
         return Result(ran.returncode, ran.stdout, ran.stderr)
 
-    walk(page, empty, there)
+    walk(page, empty, there, around)
 
 
 @pytest.mark.slow

@@ -30,6 +30,26 @@ def test_it_is_cited_with_its_version_and_papers() -> None:
         assert f"title={{{paper['title']}}}" in known
 
 
+CFF = {
+    *("abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi"),
+    *("identifiers", "keywords", "license", "license-url", "message", "preferred-citation"),
+    *("references", "repository", "repository-artifact", "repository-code", "title", "type"),
+    *("url", "version"),
+}
+"""What version 1.2.0 of the format knows."""
+
+
+def test_the_citation_is_one_of_its_format() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert {"authors", "cff-version", "message", "title"} <= set(cited) <= CFF
+    assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
+    assert all(isinstance(cited[name], str) for name in ("message", "title", "version"))
+    for work in (cited, *cited["references"]):
+        assert work["authors"] and work["type"] in ("software", "article", "conference-paper")
+        for author in work["authors"]:
+            assert set(author) in ({"name"}, {"family-names", "given-names"})
+
+
 REPORT = {
     "environment": {
         "implementation_name": "cpython",

@@ -121,3 +121,12 @@ def test_shuffled_priors_lose_their_lead() -> None:
     people = np.arange(len(truth))
     strangers = np.roll(people, 1)
     assert rows[people, truth].mean() < 0.5 * rows[strangers, truth].mean()
+
+
+def test_twice_the_budget_without_a_prior_can_beat_a_local_one() -> None:
+    """What keeps 2 epsilon whatever the prior may leak as much as LIP at epsilon does then."""
+    local, overall, _ = priors(10)
+    absolute = loss.absolute(Alphabet.of_size(10))
+    twice = row_losses(randomized_response(overall, absolute, 8.0), 10)
+    once = [row_losses(optimal(prior, absolute, 4.0), 10) for prior in local]
+    assert float((local @ twice).mean()) < float((local * np.array(once)).sum(axis=1).mean())

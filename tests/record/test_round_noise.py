@@ -247,6 +247,14 @@ def test_a_ring_is_not_judged_by_the_box_at_0() -> None:
     assert shells("falling", [1.0, 1.0]).falling
 
 
+def test_two_humps_tell_less_than_uniform_noise_unless_eps_is_small() -> None:
+    humps, even = shells("ring", [1.0]), RoundNoise.ball([1.0])
+    assert even.largest_box(0.9) == pytest.approx(0.9 / math.sqrt(3))
+    assert humps.largest_box(0.9) == pytest.approx(0.5, rel=1e-5)  # no interval of 1.8 has both
+    assert humps.largest_box(0.9) < even.largest_box(0.9)
+    assert humps.largest_box(0.1) > even.largest_box(0.1)
+
+
 def test_boxes_of_three_axes_elsewhere_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="centres"):
         RoundNoise.ball(np.ones(3)).box_masses(np.array([[0.0, 0.0, 50.0]]), 1.0)

@@ -263,4 +263,4 @@ def test_a_state_of_before_goes_on() -> None:
     assert isinstance(again, Bank)
     assert again.sums[0, 7] == again.sums[0, 1]
     rest = [one.update(measured[23:], np.ones(37), np.full(37, 25.0)) for one in (running, again)]
-    assert np.array_equal(*rest)
+    assert np.array_equal(rest[0], rest[1])

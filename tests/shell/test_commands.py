@@ -1,6 +1,5 @@
 import math
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from sfumato.cli.command_groups import GROUPS
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
 from tests.shell.releasing import STEP
-from tests.shell.running import call, done, spawn
+from tests.shell.running import call, done
 from tests.shell.tables import FORMATS, PLACES, table, walk, write
 
 COMMANDS = ("fit", "plan", "release", "audit", "design", "demo")
@@ -52,15 +51,6 @@ def test_a_wrong_call_ends_with_exit_code_2(arguments: tuple[str, ...]) -> None:
     result = call(*arguments)
     assert (result.code, result.out) == (2, "")
     assert "Usage: sfumato" in result.err
-
-
-def test_the_command_waits_with_heavy_imports_until_it_runs() -> None:
-    script = (
-        "import sys, sfumato.cli.app\n"
-        "print([name for name in ('numpy', 'scipy', 'pyarrow', 'matplotlib', 'numba', 'rich',\n"
-        "    'msgspec', 'cryptography', 'sqlite3') if name in sys.modules])"
-    )
-    assert spawn(command=[sys.executable, "-c", script]).out == "[]\n"
 
 
 # fit ---------------------------------------------------------------------------------------------

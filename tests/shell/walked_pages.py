@@ -8,17 +8,21 @@ commands are run in order. What is shown must be what standard output says, line
 - blanks count as one: tables are lined up on pages;
 - what is said on the side (standard error) may be shown where it is said, or left out.
 
-A page that shows a refusal, `sfumato: ...`, must get it, with exit code 2.
+A page that shows a refusal, `sfumato: ...`, must get it, with exit code 2. A line with a sign of
+the shell (a pipe, a file, `$(...)`) is given to one; what ends in `&` runs beside the page until
+its end, and what is shown below it must be said before the page goes on.
 """
 
 import difflib
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.shell.page_shell import BESIDE, beside_page, in_shell, own_port, with_program
 from tests.shell.running import Result, call
 
 ROOT = Path(__file__).parents[2]
@@ -32,11 +36,10 @@ GUIDES = tuple(
     for page in sorted((DOCS / "guides").glob("*.md"))
     if page not in ENGINES and "```console" in page.read_text("utf-8")
 )
-BESIDE = ("head", "cat")
-"""Programs other than ours that a page may use."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 _DOTS = "..."
+_SIGNS = re.compile(r"[|&<>$]")
 
 Run = Callable[[Sequence[str], Path], Result]
 """Runs the words of a command line in a folder."""
@@ -55,9 +58,20 @@ class Step:
     shown: tuple[str, ...]
 
     @property
+    def line(self) -> str:
+        """The command, as one line."""
+        return "\n".join(self.typed).removeprefix("$ ").replace("\\\n", " ")
+
+    @property
     def words(self) -> list[str]:
         """What the shell makes of the command."""
-        return shlex.split("\n".join(self.typed).removeprefix("$ ").replace("\\\n", " "))
+        return shlex.split(self.line)
+
+    @property
+    def commands(self) -> set[tuple[str, ...]]:
+        """The commands of ours in it, each as its first two words."""
+        found = re.findall(r"\bsfumato ([a-z-]+)(?: ([a-z-]+))?", self.line)
+        return {tuple(word for word in pair if word) for pair in found}
 
 
 def steps(page: Path) -> list[Step]:
@@ -89,18 +103,61 @@ def beside(words: Sequence[str], folder: Path) -> Result:
     return Result(ran.returncode, ran.stdout, ran.stderr)
 
 
-def walk(page: Path, folder: Path, run: Run = here) -> None:
+class Walk:
+    """A page that is being walked, as a context: what runs beside it ends with it.
+
+    Args:
+        page: The page.
+        folder: Where its commands are run.
+        run: How a plain command is.
+        environment: In which a shell finds `sfumato`; these very sources if not given.
+    """
+
+    def __init__(
+        self, page: Path, folder: Path, run: Run, environment: Mapping[str, str] | None
+    ) -> None:
+        self._folder, self._run = folder, run
+        self._port = own_port(page.read_text("utf-8"))
+        self._beside = ExitStack()
+        self._environment = environment or self._beside.enter_context(with_program())
+
+    def __enter__(self) -> "Walk":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._beside.close()
+
+    def result(self, step: Step) -> Result:
+        """What a step says."""
+        if not _SIGNS.search(step.line):
+            words = [self._port.here(word) for word in step.words]
+            return self._port.on_page(self._run(words, self._folder))
+        line = self._port.here(step.line)
+        if not line.endswith("&"):
+            return self._port.on_page(in_shell(line, self._folder, self._environment))
+
+        def said(now: Result) -> bool:
+            return fits(step.shown, self._port.on_page(now))
+
+        begun = beside_page(line.removesuffix("&"), self._folder, self._environment, said)
+        return self._port.on_page(self._beside.enter_context(begun))
+
+
+def walk(
+    page: Path, folder: Path, run: Run = here, environment: Mapping[str, str] | None = None
+) -> None:
     """Run a page; fails where it shows something else than is said."""
     found = steps(page)
     assert found, f"{page.name} has no commands"
-    for step in found:
-        result = run(step.words, folder)
-        _check_code(step, result)
-        if not fits(step.shown, result):
-            told = difflib.unified_diff(
-                step.shown, laid_out(result.out), page.name, "said", lineterm="", n=99
-            )
-            raise AssertionError("\n".join((*step.typed, *told, result.err)))
+    with Walk(page, folder, run, environment) as walking:
+        for step in found:
+            result = walking.result(step)
+            _check_code(step, result)
+            if not fits(step.shown, result):
+                told = difflib.unified_diff(
+                    step.shown, laid_out(result.out), page.name, "said", lineterm="", n=99
+                )
+                raise AssertionError("\n".join((*step.typed, *told, result.err)))
 
 
 def _check_code(step: Step, result: Result) -> None:
@@ -269,11 +326,12 @@ def record(page: Path, folder: Path, run: Run = here) -> bool:
     def block(match: re.Match[str]) -> str:
         lines: list[str] = []
         for step in _parsed(match[1]):
-            result = run(step.words, folder)
+            result = walking.result(step)
             _check_code(step, result)
             lines += [*step.typed, *shown_anew(step.shown, result)]
         return "\n".join(("```console", *lines, "```"))
 
-    after = _BLOCK.sub(block, before)
+    with Walk(page, folder, run, None) as walking:
+        after = _BLOCK.sub(block, before)
     page.write_text(after, encoding="utf-8")
     return after != before

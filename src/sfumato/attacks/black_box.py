@@ -14,7 +14,15 @@ from sfumato.core.randomness import Randomness, seeded
 
 @runtime_checkable
 class BlackBox(Protocol):
-    """Something that answers values with outputs; whatever it is inside."""
+    """Something that answers values with outputs; whatever it is inside.
+
+    Examples:
+        >>> class Coin:
+        ...     def draw(self, values):
+        ...         return [value ^ 1 for value in values]
+        >>> isinstance(Coin(), BlackBox), isinstance(len, BlackBox)
+        (True, False)
+    """
 
     def draw(self, values: Sequence[Any]) -> Sequence[Any]:
         """One output for each value, in order."""

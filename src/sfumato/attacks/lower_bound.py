@@ -18,7 +18,12 @@ from sfumato.core.printed import shown_down, shown_up
 
 
 class Notion(StrEnum):
-    """What a lower bound is about."""
+    """What a lower bound is about.
+
+    Examples:
+        >>> Notion("LDP") is Notion.LDP
+        True
+    """
 
     LDP = "LDP"
     LIP = "LIP"

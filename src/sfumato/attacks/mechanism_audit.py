@@ -44,6 +44,13 @@ class MechanismAudit:
         guesses: All guesses.
         tested: Outputs that were tested, guessed at or not.
         explored: Outputs that were spent on finding inputs and events.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> noisy = sf.Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
+        >>> found = sf.attacks.audit_mechanism(noisy, [0, 1], seed=1)
+        >>> sorted(found.inputs), found.guesses <= found.tested
+        ([0, 1], True)
     """
 
     bound: LowerBound

@@ -148,6 +148,15 @@ def reidentify_raw_by_network(
         plan: Whose symbols they are.
         network: How the network is built and taught.
         progress: Called with the number of steps done so far.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(3.0)), sf.loss.hamming(chain.alphabet))
+        >>> known = {"ann": [0, 0, 0, 1] * 9, "bob": [1, 1, 1, 0] * 9}
+        >>> small = sf.attacks.NetworkSpec(hidden=4, window=12, steps=100)
+        >>> reidentify_raw_by_network(known, {"x": [1] * 30}, plan, network=small).guesses()
+        [('bob',)]
     """
     load_torch()
     _check(known)

@@ -25,7 +25,12 @@ _SIGNALS = 64
 
 
 class NetworkInput(StrEnum):
-    """What an attacker shows his network."""
+    """What an attacker shows his network.
+
+    Examples:
+        >>> [str(shown) for shown in NetworkInput]
+        ['values', 'chain']
+    """
 
     VALUES = "values"
     CHAIN = "chain"

@@ -40,6 +40,10 @@ class NetworkSpec:
         steps: How many steps the optimiser takes, of 32 windows each.
         rate: Length of the optimiser's steps at the beginning; it falls to nothing.
         seed: Of everything that is random.
+
+    Examples:
+        >>> NetworkSpec(hidden=4, steps=100)
+        NetworkSpec(hidden=4, window=50, steps=100, rate=0.005, seed=0)
     """
 
     hidden: int = 48

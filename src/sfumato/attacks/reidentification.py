@@ -63,6 +63,12 @@ class Reidentification:
             are those of the probability of its outputs.
         outlines: What of each stream is seen beside values (its length, and what kind of answer
             left when), if that is known; equal ones look alike.
+
+    Examples:
+        >>> scores = np.log([[0.9, 0.1], [0.2, 0.8]])
+        >>> found = Reidentification(("x", "y"), ("ann", "bob"), scores)
+        >>> found.guesses(), found.accuracy(["ann", "ann"]).share
+        ([('ann',), ('bob',)], 0.5)
     """
 
     streams: tuple[str, ...]
@@ -172,6 +178,14 @@ def reidentify_raw(
         raw: Places of the true values of each stream; -1 where unknown.
         plan: Whose symbols they are.
         order: Of the chains of people.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(3.0)), sf.loss.hamming(chain.alphabet))
+        >>> known = {"ann": [0, 0, 0, 1] * 9, "bob": [1, 1, 1, 0] * 9}
+        >>> reidentify_raw(known, {"x": [1] * 30}, plan).guesses()
+        [('bob',)]
     """
     alphabet = plan.model.alphabet
     rows = np.eye(len(alphabet))

@@ -51,6 +51,11 @@ class SeriesAttack:
         measured: What left; not a number where nothing did.
         values: His estimates.
         errors: Their standard errors, as he believes.
+
+    Examples:
+        >>> left, guessed = np.array([9.0, 12.0]), np.array([10.0, 11.0])
+        >>> SeriesAttack(left, guessed, np.array([1.0, 1.0])).expected_error
+        1.0
     """
 
     measured: Floats

@@ -57,6 +57,12 @@ class TableAttack:
         chances: How likely each is right, as the attacker believes.
         blind: What he would guess had nothing left.
         half: How near a guess must come, on each column.
+
+    Examples:
+        >>> rows = np.array([[68.0], [81.5]])
+        >>> found = TableAttack(rows, rows.round(-1), np.array([0.9, 0.7]), rows, np.array([0.5]))
+        >>> found.expected, found.scored([[70.0], [90.0]]).share
+        (0.8, 0.5)
     """
 
     published: Floats

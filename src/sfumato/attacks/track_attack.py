@@ -80,6 +80,15 @@ class TrackAttack:
         gains: What each stream told about its track, at least; empty where outputs look at values
             twice (a memory of several batches).
         value_gains: The same about any one of its values.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.95, 0.05], [0.05, 0.95]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
+        >>> events, _ = plan.step(plan.begin("ann"), [1], sf.secure())
+        >>> found = sf.attacks.attack_tracks({"ann": events}, plan, top=1)
+        >>> found.guesses.shape, found.expected_error <= found.expected_blind_error + 1e-9
+        ((1,), True)
     """
 
     recovery: Recovery

@@ -42,6 +42,11 @@ class WeightAttack:
         weights: Those that were tried.
         chances: How likely each is, given all that left.
         series: His estimates of all values, averaged over the weights.
+
+    Examples:
+        >>> series = SeriesAttack(np.ones(2), np.ones(2), np.ones(2))
+        >>> WeightAttack(np.array([0.25, 0.75]), np.array([0.2, 0.8]), series).weight
+        0.75
     """
 
     weights: Floats

@@ -210,8 +210,9 @@ def _row(one: Outcome) -> list[str]:
 
 
 def _with_error(value: float, error: float | None) -> str:
-    known = error is not None and error > 1e-9 * value
-    return f"{value:.5g} +- {2 * error:.2g}" if known else f"{value:.5g}"
+    if error is None or error <= 1e-9 * value:
+        return f"{value:.5g}"
+    return f"{value:.5g} +- {2 * error:.2g}"
 
 
 def _remark(found: Comparison) -> None:

@@ -48,6 +48,12 @@ class AsyncSession:
         endpoint: The service.
         patience: How long and how often to try for a connection.
         in_flight: How many events may be without a reply at a time.
+
+    Examples:
+        >>> from sfumato.client.async_client import AsyncClient
+        >>> client = AsyncClient("http://localhost:8477", "sfk_a1_secret")
+        >>> isinstance(client.session(), AsyncSession)
+        True
     """
 
     def __init__(self, endpoint: Endpoint, patience: Patience, in_flight: int) -> None:

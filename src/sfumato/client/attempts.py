@@ -23,6 +23,10 @@ class Patience:
         deadline: Seconds that all of them may take together, with what is waited in between.
         first_wait: Seconds before the second attempt; doubled for each after it.
         longest_wait: Seconds that are waited at most, unless the service asks for more.
+
+    Examples:
+        >>> Patience(retries=2, deadline=5.0)
+        Patience(timeout=10.0, retries=2, deadline=5.0, first_wait=0.05, longest_wait=5.0)
     """
 
     timeout: float = 10.0

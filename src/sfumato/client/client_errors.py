@@ -38,7 +38,12 @@ class ServiceRefused(SfumatoError):
 
 
 class ServiceUnavailable(SfumatoError):
-    """No answer came; whether one was drawn is not known, and asking with the same ids is safe."""
+    """No answer came; whether one was drawn is not known, and asking with the same ids is safe.
+
+    Examples:
+        >>> print(ServiceUnavailable("no connection", attempts=3))
+        the service gave no answer after 3 attempts: no connection; the same ids may be sent again
+    """
 
     def __init__(self, why: str, attempts: int = 1) -> None:
         self.attempts = attempts

@@ -37,6 +37,12 @@ class Session:
         endpoint: The service.
         patience: How long and how often to try for a connection.
         in_flight: How many events may be without a reply at a time.
+
+    Examples:
+        >>> from sfumato.client.client import Client
+        >>> with Client("http://localhost:8477", "sfk_a1_secret") as client:
+        ...     session = client.session()
+        ...     session.close()
     """
 
     def __init__(self, endpoint: Endpoint, patience: Patience, in_flight: int) -> None:

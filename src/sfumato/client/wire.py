@@ -62,6 +62,11 @@ class GivenAnswer(Struct, frozen=True, kw_only=True):
         ldp: What it leaked whatever the model.
         charge: What it cost a series (`realtime`).
         epsilon: What it cost a release over time (`temporal release`).
+
+    Examples:
+        >>> told = {"event": "e1", "stream": "ann", "sequence": 0, "outcome": "released"}
+        >>> GivenAnswer(**told, released="home", sip=0.5).sip
+        0.5
     """
 
     event: str

@@ -13,7 +13,15 @@ Cost = TypeVar("Cost", contravariant=True)
 
 
 class Account(Protocol[Cost]):
-    """What a stream may leak from now on; `Cost` is the price of one release."""
+    """What a stream may leak from now on; `Cost` is the price of one release.
+
+    Examples:
+        >>> from sfumato.temporal.temporal_account import PlannedAccount
+        >>> import numpy as np
+        >>> account = PlannedAccount(np.array([0.6, 0.3]))
+        >>> account.allowance, account.covers(0.7), account.charged(0.5).allowance
+        (0.6, False, 0.3)
+    """
 
     @property
     def allowance(self) -> Any:

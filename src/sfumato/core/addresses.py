@@ -12,7 +12,12 @@ from sfumato.core.errors import InvalidParameter
 
 
 class Domain(StrEnum):
-    """What coins are drawn for: no two kinds of release share any."""
+    """What coins are drawn for: no two kinds of release share any.
+
+    Examples:
+        >>> Domain("stream") is Domain.STREAM
+        True
+    """
 
     STREAM = "stream"
     TEMPORAL = "temporal"

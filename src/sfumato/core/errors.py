@@ -23,7 +23,16 @@ _SHORT.maxstring = 240  # the path of a file, whole
 
 
 class SfumatoError(Exception):
-    """Root of every error that Sfumato raises on purpose."""
+    """Root of every error that Sfumato raises on purpose.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> try:
+        ...     sf.SIP(-1.0)
+        ... except sf.SfumatoError as problem:
+        ...     print(problem)
+        epsilon must be ...
+    """
 
 
 class InvalidParameter(SfumatoError, ValueError):

@@ -11,7 +11,12 @@ from sfumato.core.guarantees import LDP, SIP
 
 
 class Outcome(StrEnum):
-    """What left at one moment of a stream."""
+    """What left at one moment of a stream.
+
+    Examples:
+        >>> Outcome("suppressed") is Outcome.SUPPRESSED
+        True
+    """
 
     RELEASED = "released"
     SUPPRESSED = "suppressed"

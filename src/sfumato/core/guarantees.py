@@ -99,6 +99,13 @@ class LIP(_Approximate):
     Two releases of the same value do **not** add up under this notion (the prior moves between
     them); measure the second against the moved belief and use `SIP`.
 
+    Examples:
+        >>> LIP(1.0) <= LIP(2.0), LIP(1.0) <= LIP(1.0, delta=0.01)
+        (True, True)
+        >>> LIP(0.5) + LIP(0.5)
+        Traceback (most recent call last):
+        TypeError: ...
+
     References:
         [LIP, Def. 5 and Cor. 9]
     """
@@ -109,6 +116,10 @@ class LIP(_Approximate):
 class LDP(_Additive):
     r"""Local differential privacy: $P(y \mid x) \le e^\epsilon P(y \mid x') + \delta$, no model.
 
+    Examples:
+        >>> LDP(0.5) + LDP(0.25) <= LDP(0.76), LDP(1.0) <= LDP(0.5)
+        (True, False)
+
     References:
         [LIP, Def. 1]
     """
@@ -118,6 +129,10 @@ class LDP(_Additive):
 
 class PureDP(_Additive):
     """Differential privacy of a database: neighbours differ in one record.
+
+    Examples:
+        >>> PureDP(0.5) + PureDP(0.25) <= PureDP(0.76)
+        True
 
     References:
         [Dwork2006, Def. 1]
@@ -147,6 +162,10 @@ class ApproxDP(_Additive):
 @dataclass(frozen=True, slots=True)
 class TemporalDP(_Ordered):
     r"""What one event of a correlated stream leaks in all, through its past and its future.
+
+    Examples:
+        >>> TemporalDP(1.0) <= TemporalDP(2.0)
+        True
 
     References:
         [TPL, Def. 8]

@@ -46,6 +46,11 @@ def instantaneous_leakage(channel: Channel, belief: ArrayLike) -> SIP:
 
     The channel acts on the current value alone, so the past of the stream cancels.
 
+    Examples:
+        >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
+        >>> instantaneous_leakage(noisy, [0.5, 0.5]).epsilon
+        0.693147
+
     References:
         [SIP, Def. 2 and Eq. 59]
     """
@@ -54,6 +59,11 @@ def instantaneous_leakage(channel: Channel, belief: ArrayLike) -> SIP:
 
 def batch_leakage(channel: Channel, belief: ArrayLike) -> SIP:
     """Leakage of one batch (BIL): the channel acts on batches, the belief is about batches.
+
+    Examples:
+        >>> pairs = Channel.from_probabilities([[0.7, 0.1, 0.1, 0.1]] + 3 * [[0.1, 0.3, 0.3, 0.3]])
+        >>> batch_leakage(pairs, [0.25, 0.25, 0.25, 0.25]).epsilon
+        1.029619
 
     References:
         [SIP, Def. 3 and Thm. 5]

@@ -23,6 +23,15 @@ class StreamState:
         last: Place of the symbol released last; None before the first.
         bounds: Under a plan for many chains: the least (first row) and the largest probability of
             each next value that the adversary may believe in; else None.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
+        >>> state = plan.begin("ann")
+        >>> _, later = plan.step(state, [1], sf.secure())
+        >>> state.sequence, later.sequence, later.stream
+        (0, 1, 'ann')
     """
 
     plan: str

@@ -222,6 +222,12 @@ class StreamModel:
         private: What it promises to the people it was fitted to; None if nothing.
         learnt: What it was learnt from; None if it was not learnt from released values, or by a
             program that did not say so.
+
+    Examples:
+        >>> speed = Bins([0.0, 10.0, 20.0])
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]], alphabet=speed.alphabet)
+        >>> StreamModel(chain, speed, stream="car", values=("speed",)).alphabet.labels
+        ('5', '15')
     """
 
     chain: ValueChain | PatternLibrary | PeriodicChain

@@ -87,6 +87,13 @@ class Policy:
             is the `signal` of an event.
         fingerprint: Identifies the policy.
         loop_tables: The same channels, as the loops want them.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> policy = sf.compile_policy(chain, sf.loss.hamming(chain.alphabet), 0.5, steps=500)
+        >>> policy.epsilon, policy.size, policy.channels > 0
+        (0.5, 2, True)
     """
 
     chain: str

@@ -182,6 +182,14 @@ def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
 
     Raises:
         CorruptData: If the bytes are damaged, of another kind, version or layout.
+
+    Examples:
+        >>> from sfumato.models.prior import Prior
+        >>> from_bytes(to_bytes(Prior([0.7, 0.3])), Prior).probabilities
+        array([0.7, 0.3])
+        >>> from_bytes(b"something else", Prior)
+        Traceback (most recent call last):
+        sfumato.core.errors.CorruptData: ...
     """
     kinds = _codecs(kind)  # type: ignore[arg-type]
     envelope = _opened(data)

@@ -49,6 +49,12 @@ def load(path: str | Path) -> AnyModel:
 
     Raises:
         CorruptData: If the file is neither, is damaged or comes from another version.
+
+    Examples:
+        >>> folder = getfixture("tmp_path")
+        >>> save(Prior([0.7, 0.3]), folder / "coin.model")
+        >>> load(folder / "coin.model").probabilities
+        array([0.7, 0.3])
     """
     model: AnyModel = _checked(path, AnyModel)
     return model

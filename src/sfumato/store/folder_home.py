@@ -93,6 +93,14 @@ class HomeFiles(HomeFolder):
     Raises:
         LedgerMismatch: If there is none.
         CorruptData: If its registry is damaged.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "town"
+        >>> with FolderHome(path) as home, home.open_ledger("city", "a plan", Job("release"), None):
+        ...     pass
+        >>> with HomeFiles(path) as files:
+        ...     files.names()
+        ['city']
     """
 
     def __init__(self, path: str | Path) -> None:

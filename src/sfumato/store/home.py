@@ -53,6 +53,12 @@ class Home(Protocol):
     Attributes:
         shared: Whether other nodes use it at the same time.
         registry: What administrators did.
+
+    Examples:
+        >>> from sfumato.store.folder_home import FolderHome
+        >>> with FolderHome(getfixture("tmp_path") / "town") as home:
+        ...     home.shared, [ledger.name for ledger in home.ledgers()]
+        (False, [])
     """
 
     shared: bool

@@ -101,6 +101,11 @@ def check_anchor(home: Headed, anchor: HomeAnchor) -> None:
 
     Raises:
         LedgerMismatch: If something has fewer rows than it had, or others.
+
+    Examples:
+        >>> from sfumato.store.folder_home import FolderHome
+        >>> with FolderHome(getfixture("tmp_path") / "town") as home:
+        ...     check_anchor(home, home.heads())
     """
     for problem in anchor_problems(home, anchor):
         raise LedgerMismatch(f"{problem} (anchor of {anchor.time})")

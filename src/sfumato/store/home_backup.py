@@ -41,6 +41,15 @@ def backup_home(
 
     Raises:
         CorruptData: If something is damaged; no copy is left then.
+
+    Examples:
+        >>> from sfumato.store.folder_home import FolderHome
+        >>> folder = getfixture("tmp_path")
+        >>> FolderHome(folder / "town").close()
+        >>> with HomeFiles(folder / "town") as home:
+        ...     copied = backup_home(home, folder / "copy")
+        >>> copied.registry
+        '0:...'
     """
     with new_folder(target) as aside:
         return copy_home(home, aside, progress)

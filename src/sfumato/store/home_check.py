@@ -52,6 +52,14 @@ def check_home(
         home: The home, or a backup of one.
         anchor: What was written down earlier: the home must have grown from it.
         progress: Called with the number of ledgers that were checked.
+
+    Examples:
+        >>> from sfumato.store.folder_home import FolderHome
+        >>> path = getfixture("tmp_path") / "town"
+        >>> FolderHome(path).close()
+        >>> with HomeFiles(path) as home:
+        ...     check_home(home).problems
+        []
     """
     head, problems = home.registry.head, list[str]()
     catalogue = Catalogue()

@@ -76,6 +76,17 @@ def restore_home(
             nothing can tell.
         FileInUse: If somebody uses the place.
         CorruptData: If the backup is damaged.
+
+    Examples:
+        >>> from sfumato.store.folder_home import FolderHome
+        >>> from sfumato.store.home_backup import backup_home
+        >>> folder = getfixture("tmp_path")
+        >>> FolderHome(folder / "town").close()
+        >>> with HomeFiles(folder / "town") as home:
+        ...     anchor = backup_home(home, folder / "copy")
+        >>> with HomeFiles(folder / "copy") as backup:
+        ...     restore_home(backup, folder / "new", anchor).registry == anchor.registry
+        True
     """
     path = Path(os.path.realpath(place))
     if is_empty(path):

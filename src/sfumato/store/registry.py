@@ -78,7 +78,14 @@ class Entry:
 
 
 class Registry(Protocol):
-    """A log of actions; safe in threads, refused in a forked child."""
+    """A log of actions; safe in threads, refused in a forked child.
+
+    Examples:
+        >>> log = MemoryRegistry()
+        >>> _ = log.append("ann", "release.created", "city", b"{}")
+        >>> [entry.action for entry in log.entries()]
+        ['release.created']
+    """
 
     @property
     def head(self) -> Head:

@@ -56,7 +56,7 @@ def audit_table(
     also: Sequence[Check] = (),
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Recompute the adversary's belief and the exact leakage of every row of a released table.
+    r"""Recompute the adversary's belief and the exact leakage of every row of a released table.
 
     Args:
         released: What `release_table` wrote: a file, or several in the order in which they were
@@ -80,6 +80,19 @@ def audit_table(
         only: Look at these streams alone.
         also: Further checks, which see every batch after the audit's own.
         progress: Called with the number of rows checked so far.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> from sfumato.tables.readers import Table
+        >>> folder = getfixture("tmp_path")
+        >>> live, private = (Table.at(str(folder / name)) for name in ("live.csv", "private.csv"))
+        >>> _ = (folder / "live.csv").write_text("stream,value\n" + 20 * "ann,home\nann,work\n")
+        >>> model, _ = sf.stream.fit_table(live)
+        >>> plan = sf.Plan(model.chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> _ = sf.stream.release_table(live, private, model, plan)
+        >>> found = audit_table(private, model, plan)
+        >>> found.rows, found.passed
+        (40, True)
     """
     if window is not None:
         checks.count("window", window)

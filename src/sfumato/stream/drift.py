@@ -53,6 +53,10 @@ class OutputOrder(Enum):
     Attributes:
         ROWS: As rows were written. Rows that are appended change nothing of what was seen before.
         MOMENTS: By moments, all streams side by side: for tables that are sorted by stream.
+
+    Examples:
+        >>> OutputOrder("rows") is OutputOrder.ROWS
+        True
     """
 
     ROWS = "rows"
@@ -81,6 +85,15 @@ class DriftReport:
             noticed a change itself; None for other releases, and for a set that was given.
         missed: Probability that the true chain is not in that set, at most: it is to be added to
             `alpha`.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> model = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> plan = sf.Plan(model, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> events, _ = plan.step(plan.begin("ann"), [1], sf.secure())
+        >>> found = sf.drift_test({"ann": events}, plan, along=sf.stream.OutputOrder.MOMENTS)
+        >>> found.values, found.alarm, found.threshold
+        (1, None, ...)
     """
 
     streams: int

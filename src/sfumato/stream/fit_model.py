@@ -83,7 +83,7 @@ def fit_table(
     time: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[StreamModel, FitReport]:
-    """Fit a chain, a mixture of chains or a library of patterns to a table, one row per value.
+    r"""Fit a chain, a mixture of chains or a library of patterns to a table, one row per value.
 
     Args:
         history: The table; rows of different streams may be interleaved.
@@ -102,6 +102,14 @@ def fit_table(
         cycle: Fit a chain that changes with time, with these phases.
         time: Column of the times that phases follow from; none where values have them in turn.
         progress: Called with the number of rows read so far.
+
+    Examples:
+        >>> from sfumato.tables.readers import Table
+        >>> path = getfixture("tmp_path") / "history.csv"
+        >>> _ = path.write_text("stream,value\n" + 20 * "ann,home\nann,home\nann,work\n")
+        >>> model, report = fit_table(Table.at(str(path)))
+        >>> model.alphabet.labels, report.rows
+        (('home', 'work'), 60)
     """
     if checks.count("order", order) > 1 and batch is not None:
         raise InvalidParameter("order", order, "be 1 for a library: patterns follow patterns")

@@ -32,6 +32,16 @@ class Step:
         alphabet: The symbols.
         signals: Which output of its channel left, -1 where none did; None unless the plan is
             far-sighted.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> loss = sf.loss.hamming(chain.alphabet)
+        >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
+        >>> step = sf.Fleet(plan, ["ann", "bob"]).step([0, 1])
+        >>> list(step.streams), step.sequences.tolist(), step.charges.shape
+        (['ann', 'bob'], [0, 0], (2, 2))
     """
 
     streams: Sequence[str]

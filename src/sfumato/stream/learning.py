@@ -64,6 +64,19 @@ class Learning:
         converged: Whether learning had settled.
         left_out: Values that left before streams changed, as a release that learns noticed itself:
             nothing was learnt from them.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> nothing = sf.MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+        >>> loss, plain = sf.loss.hamming(nothing.alphabet), sf.Method.RANDOMIZED_RESPONSE
+        >>> plan = sf.Plan(nothing, sf.PerStep(sf.SIP(2.0)), loss, method=plain)
+        >>> state, left = plan.begin("ann"), []
+        >>> for moment in range(60):
+        ...     (event,), state = plan.step(state, [moment // 20 % 2], sf.secure())
+        ...     left.append(event)
+        >>> found = sf.stream.learn({"ann": left}, plan, order=1)
+        >>> found.values, found.telling, found.plausible is None
+        (60, 60, False)
     """
 
     chain: MarkovChain

@@ -87,6 +87,22 @@ def learn_mixture(
 
     Raises:
         InvalidParameter: If the plan could not have released this, or no mixture can be learnt.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> nothing = sf.MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+        >>> loss, plain = sf.loss.hamming(nothing.alphabet), sf.Method.RANDOMIZED_RESPONSE
+        >>> plan = sf.Plan(nothing, sf.PerStep(sf.SIP(4.0)), loss, method=plain)
+        >>> left = {}
+        >>> for name in range(12):  # some move at each moment, some now and then
+        ...     state, left[f"u{name}"] = plan.begin(f"u{name}"), []
+        ...     for moment in range(30):
+        ...         value = moment // (1 + name % 2 * 9) % 2
+        ...         (event,), state = plan.step(state, [value], sf.secure())
+        ...         left[f"u{name}"].append(event)
+        >>> found = learn_mixture(left, plan, 2)
+        >>> found.streams, found.values
+        (12, 360)
     """
     model = plan.model
     if not isinstance(model, MarkovChain | ClusteredChain):

@@ -96,6 +96,11 @@ class ModelVersion:
         remark: Why not, in words; "" where they do.
         since: How many values had left when learning started: it was learnt from later ones.
         restarts: Whether learning starts anew after it.
+
+    Examples:
+        >>> first = ModelVersion(1, 1000, 20, 1000, None, None, False, "too few values")
+        >>> first.moves, first.fingerprint == first.fingerprint
+        (False, True)
     """
 
     number: int

@@ -54,6 +54,14 @@ class OtherTruth:
 
     Raises:
         InvalidParameter: If beliefs under the truth cannot be about what the channels look at.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> model = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> truth = sf.MarkovChain.from_matrix([[0.98, 0.02], [0.02, 0.98]])
+        >>> plan = sf.Plan(model, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> OtherTruth(plan, truth).report.streams
+        {}
     """
 
     def __init__(self, plan: Plan, truth: Model, chains: PlausibleChains | None = None) -> None:

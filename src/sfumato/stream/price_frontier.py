@@ -54,6 +54,14 @@ class Frontier:
     Attributes:
         step_wise: Each step at its own best.
         points: Far-sighted, by rising price.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.95, 0.05], [0.05, 0.95]])
+        >>> loss = sf.loss.hamming(chain.alphabet)
+        >>> found = sf.stream.frontier(chain, loss, 2.0, prices=[0.0, 0.3])
+        >>> found.step_wise.charge <= 2.0, len(found.points)
+        (True, 2)
     """
 
     step_wise: FrontierPoint

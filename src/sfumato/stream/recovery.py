@@ -72,6 +72,14 @@ class Recovery:
         evidence: What the outputs told.
         chain: What is known beforehand: the model; of a release that learns, what it learnt last in
             the start of each value (`learnt_outputs.py`).
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
+        >>> events, _ = plan.step(plan.begin("ann"), [1], sf.secure())
+        >>> sf.stream.recover({"ann": events}, plan).posterior("ann").shape
+        (1, 2)
     """
 
     released: ReleasedTracks
@@ -266,6 +274,17 @@ def recover(
 
     Raises:
         InvalidParameter: If the plan could not have released this.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(3.0)), sf.loss.hamming(chain.alphabet))
+        >>> state, left = plan.begin("ann"), []
+        >>> for _ in range(20):
+        ...     events, state = plan.step(state, [1], sf.secure())
+        ...     left.extend(events)
+        >>> bool(recover({"ann": left}, plan).posterior("ann")[10, 1] > 0.9)
+        True
     """
     alphabet = plan.model.alphabet
     if isinstance(plan.model, PatternLibrary):

@@ -64,6 +64,10 @@ class RunSpec:
             (`RESUME`), which is checked, or new data (`APPEND`).
         randomness: Coins; fresh ones unless given.
         commitment: To their key, if they have one, to stand beside the output.
+
+    Examples:
+        >>> RunSpec(ledger="city.ledger").again
+        <Again.REFUSE: 'refuse'>
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -92,7 +96,7 @@ def release_table(
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> ReleaseReport:
-    """Release a table with one row per value; rows of different streams may be interleaved.
+    r"""Release a table with one row per value; rows of different streams may be interleaved.
 
     Args:
         source: The true values.
@@ -108,6 +112,17 @@ def release_table(
         BadTable: If a row is malformed, or a retry has another value; answers committed so far stay
             in the ledger.
         LedgerMismatch: If the ledger is that of another plan, or knows the source already.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> from sfumato.tables.readers import Table
+        >>> folder = getfixture("tmp_path")
+        >>> live, private = (Table.at(str(folder / name)) for name in ("live.csv", "private.csv"))
+        >>> _ = (folder / "live.csv").write_text("stream,value\n" + 20 * "ann,home\nann,work\n")
+        >>> model, _ = sf.stream.fit_table(live)
+        >>> plan = sf.Plan(model.chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> release_table(live, private, model, plan).rows
+        40
     """
     spec = spec or RunSpec()
     reading, ledger, document = spec.reading, spec.ledger, spec.document

@@ -121,7 +121,7 @@ class ReleasedTracks:
 def read_tracks(
     tables: Table | Sequence[Table], model: StreamModel, signal: str = "signal"
 ) -> ReleasedTracks:
-    """Read what `release` wrote: a file, or several in the order in which they were written.
+    r"""Read what `release` wrote: a file, or several in the order in which they were written.
 
     A row that only says again what was said before, as a retry does, is passed over.
 
@@ -133,6 +133,18 @@ def read_tracks(
 
     Raises:
         BadTable: If a row is not as a release writes it, or a stream does not begin at 0.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> from sfumato.tables.readers import Table
+        >>> folder = getfixture("tmp_path")
+        >>> live, private = (Table.at(str(folder / name)) for name in ("live.csv", "private.csv"))
+        >>> _ = (folder / "live.csv").write_text("stream,value\n" + 20 * "ann,home\nann,work\n")
+        >>> model, _ = sf.stream.fit_table(live)
+        >>> plan = sf.Plan(model.chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> _ = sf.stream.release_table(live, private, model, plan)
+        >>> list(read_tracks(private, model).streams)
+        ['ann']
     """
     found, done = _Rows(), 0
     several = [tables] if isinstance(tables, Table) else list(tables)

@@ -110,6 +110,12 @@ def tabulate(chain: MarkovChain, policy: Policy, length: int) -> SequenceTable:
         chain: How the true values are correlated; full support.
         policy: The channel of the next step, given the symbols released so far.
         length: Number of steps.
+
+    Examples:
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
+        >>> tabulate(chain, lambda released: noisy, length=2).prior.round(2).ravel()
+        array([0.45, 0.05, 0.05, 0.45])
     """
     size, steps = chain.size, checks.count("length", length)
     if (size**steps) ** 2 > _MAX_CELLS:

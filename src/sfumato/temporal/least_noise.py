@@ -86,7 +86,12 @@ def plain_budgets(
 
 
 class Allocation(StrEnum):
-    """How budgets are spread over a known number of releases."""
+    """How budgets are spread over a known number of releases.
+
+    Examples:
+        >>> Allocation("least-noise") is Allocation.LEAST_NOISE
+        True
+    """
 
     PLAIN = "plain"
     """The paper's, or the largest constant where that has less noise."""

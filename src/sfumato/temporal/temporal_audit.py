@@ -86,7 +86,7 @@ def audit_streams(
     parts: bool = False,
     progress: Progress | None = None,
 ) -> TemporalAudit:
-    """Compute anew what released streams leak, and compare it with what their rows say.
+    r"""Compute anew what released streams leak, and compare it with what their rows say.
 
     Args:
         released: What `release_streams` wrote: a file, or several in their order.
@@ -96,6 +96,19 @@ def audit_streams(
         parts: Whether other moments of the streams stand elsewhere: each is followed from its first
             row as far as it goes, and the rest passed over.
         progress: Called with the number of rows so far.
+
+    Examples:
+        >>> from sfumato.temporal.temporal_run import release_streams
+        >>> from sfumato.tables.readers import Table
+        >>> folder, chain = getfixture("tmp_path"), [[0.8, 0.2], [0.2, 0.8]]
+        >>> names = ("counts.csv", "private.csv")
+        >>> counts, private = (Table.at(str(folder / name)) for name in names)
+        >>> _ = (folder / "counts.csv").write_text("stream,value\nhill,7\nhill,9\n")
+        >>> spec = TemporalSpec(alpha=1.0, steps=2, backward=[chain])
+        >>> _ = release_streams(counts, private, spec)
+        >>> found = audit_streams([private], spec)
+        >>> found.rows, found.problems
+        (2, [])
     """
     walk = _Walk(spec.check(), progress, parts)
     if spec.purpose != "release" and not simulation:

@@ -127,6 +127,12 @@ class Answer:
     Attributes:
         alphabet: The values.
         response: The mechanism.
+
+    Examples:
+        >>> from sfumato.core.randomness import secure
+        >>> make = Answer.of(Alphabet("ab"))
+        >>> make(0.5).epsilon <= 0.5, make(0.5)("a", secure()) in "ab"
+        (True, True)
     """
 
     alphabet: Alphabet

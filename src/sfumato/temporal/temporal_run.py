@@ -73,7 +73,7 @@ def release_streams(
     randomness: Randomness | None = None,
     progress: Progress | None = None,
 ) -> TemporalReport:
-    """Release a table with one row per moment of a stream; streams may be interleaved.
+    r"""Release a table with one row per moment of a stream; streams may be interleaved.
 
     Args:
         source: The true values.
@@ -92,6 +92,16 @@ def release_streams(
     Raises:
         BadTable: If a row is malformed or refused; answers committed so far stay in the ledger.
         LedgerMismatch: If the ledger is that of another plan, or knows the source already.
+
+    Examples:
+        >>> from sfumato.tables.readers import Table
+        >>> folder, chain = getfixture("tmp_path"), [[0.8, 0.2], [0.2, 0.8]]
+        >>> names = ("counts.csv", "private.csv")
+        >>> counts, private = (Table.at(str(folder / name)) for name in names)
+        >>> _ = (folder / "counts.csv").write_text("stream,value\nhill,7\nhill,9\n")
+        >>> spec = TemporalSpec(alpha=1.0, steps=2, backward=[chain])
+        >>> release_streams(counts, private, spec).rows
+        2
 
     References:
         [TPL, Fig. 1 and Alg. 8]

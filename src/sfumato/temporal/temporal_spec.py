@@ -41,7 +41,14 @@ class Released(StrEnum):
 
 
 class OwnMatrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The matrices of one stream; nothing is known of a direction that has none."""
+    """The matrices of one stream; nothing is known of a direction that has none.
+
+    Examples:
+        >>> chain = [[0.8, 0.2], [0.2, 0.8]]
+        >>> own = {"u1": OwnMatrices(backward=chain)}
+        >>> TemporalSpec(alpha=1.0, steps=3, own=own).plan("u1").budgets.round(3)
+        array([0.521, 0.521, 0.521])
+    """
 
     backward: Rows | None = None
     forward: Rows | None = None

@@ -86,6 +86,21 @@ def release(
 
     Raises:
         InvalidParameter: If columns, rules, model and policy do not go together.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        asked = {"epsilon": 0.5, "method": "step-wise"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=model, key=key, order="time", **asked)
+        assert private.count() == 40
+        ```
     """
     named = named_model(model, stream, value)
     kept = (order,) if keep is None else keep

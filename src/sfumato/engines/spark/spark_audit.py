@@ -53,6 +53,23 @@ class SparkAudit:
         largest_ldp: The same whatever the model.
         worst_step: The most that one value leaked under the model.
         promise: What the rules allow.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        asked = {"epsilon": 0.5, "method": "step-wise"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=model, key=key, order="time", **asked)
+        rules = sf.stream.ReleaseSpec(**asked, keep=("time",), model=model.chain.fingerprint)
+        found = sf.spark.audit(private, model=model, rules=rules)
+        assert (found.rows, found.streams, found.problem_count) == (40, 1, 0)
+        ```
     """
 
     rows: int
@@ -93,6 +110,22 @@ def audit(
         policy: The policy that they name, if they do.
         stream: Column of the streams; as fitted if not given.
         partitions: Parts that streams are shared out to; by the size of the frame if not given.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        asked = {"epsilon": 0.5, "method": "step-wise"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=model, key=key, order="time", **asked)
+        rules = sf.stream.ReleaseSpec(**asked, keep=("time",), model=model.chain.fingerprint)
+        assert sf.spark.audit(private, model=model, rules=rules).passed
+        ```
     """
     from dataclasses import replace
 

@@ -66,6 +66,18 @@ def fit(
 
     Raises:
         InvalidParameter: If the columns are not there, or the chain would not fit into memory.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        assert model.alphabet.labels == ("home", "work")
+        ```
     """
     values = (value,) if isinstance(value, str) else value
     rule = checks.choice("missing", Missing, missing)

@@ -42,6 +42,23 @@ class SparkRecovery:
         counts: A row for every moment and symbol: how many values left so, how many there were,
             the standard error of that, and from where to where the number may lie.
         flows: A row for every pair of symbols: how many moved from one to the other.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        asked = {"epsilon": 0.5, "method": "step-wise"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=model, key=key, order="time", **asked)
+        rules = sf.stream.ReleaseSpec(**asked, keep=("time",), model=model.chain.fingerprint)
+        found = sf.spark.recover(private, model=model, rules=rules)
+        assert found.flows.count() == 2 * 2
+        ```
     """
 
     counts: DataFrame
@@ -73,6 +90,23 @@ def recover(
         stream: Column of the streams; as fitted if not given.
         every: So many successive moments are one.
         partitions: Parts that streams are shared out to; by the size of the frame if not given.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        asked = {"epsilon": 0.5, "method": "step-wise"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=model, key=key, order="time", **asked)
+        rules = sf.stream.ReleaseSpec(**asked, keep=("time",), model=model.chain.fingerprint)
+        found = sf.spark.recover(private, model=model, rules=rules)
+        assert found.counts.count() == 2 * 40
+        ```
     """
     from pyspark.sql import functions as F
 

@@ -85,6 +85,23 @@ def release_stream(
 
     Raises:
         InvalidParameter: If columns, rules, model and policy do not go together.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "cell"])
+        model = sf.spark.fit(frame, order="time", stream="user", value="cell")
+        events = spark.readStream.format("rate").load().selectExpr(
+            "'ann' AS user", "CAST(value AS STRING) AS id", "timestamp AS time", "'home' AS cell"
+        )
+        asked = {"epsilon": 0.5, "method": "step-wise", "watermark": "10 minutes"}
+        private = sf.spark.release_stream(events, model=model, key=secrets.token_bytes(32), **asked)
+        assert private.isStreaming and "released" in private.columns
+        ```
     """
     named = named_model(model, stream, value)
     spec = ReleaseSpec(**rules, keep=(time,), event=id, late=late)
