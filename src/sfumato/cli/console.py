@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-from sfumato.cli.folding import folded, folded_command
+from sfumato.cli.folding import columns, folded, folded_command
 from sfumato.core.printed import finite
 
 OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
@@ -277,12 +277,10 @@ def lined_up(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         ----  -----
         ours      1
     """
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
 
     def padded(cell: str, place: int) -> str:
-        blanks = " " * (widths[place] - cell_len(cell))
+        blanks = " " * (widths[place] - columns(cell))
         return blanks + cell if place else cell + blanks
 
     start = 1

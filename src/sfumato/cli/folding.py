@@ -14,6 +14,20 @@ _NARROW = 20
 _COMMAND = re.compile(r"\s*(?:\d+\. )?(?:[A-Z_]+=\S+ )*(?:sfumato|spark-submit|docker|curl) ")
 
 
+def columns(text: str) -> int:
+    """Columns that a text takes on a terminal.
+
+    Examples:
+        >>> columns("loss"), columns("損失")
+        (4, 4)
+    """
+    if text.isascii():
+        return len(text)  # help is: it needs nothing else loaded
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def folded(text: str, width: int, hanging: int | None = None) -> list[str]:
     """A line as lines of at most so many columns; a word that is longer stands alone, whole.
 
@@ -28,15 +42,13 @@ def folded(text: str, width: int, hanging: int | None = None) -> list[str]:
         >>> folded("short", 24)
         ['short']
     """
-    from rich.cells import cell_len
-
-    if width < _NARROW or cell_len(text) <= width:
+    if width < _NARROW or columns(text) <= width:
         return [text]
     if hanging is None:
         hanging = len(text) - len(text.lstrip(" ")) + _ROUND
     made, line = [], ""
     for blanks, word in re.findall(r"(\s*)(\S+)", text):
-        if line.strip() and cell_len(line) + len(blanks) + cell_len(word) > width:
+        if line.strip() and columns(line) + len(blanks) + columns(word) > width:
             made.append(line)
             line = " " * hanging + word
         else:

@@ -32,7 +32,7 @@ def learnt_plan(
     released: Sequence[Table],
     ledger: str | Path | None = None,
 ) -> LearningPlan:
-    """The rule of a release with the versions that its outputs led to.
+    r"""The rule of a release with the versions that its outputs led to.
 
     Args:
         rules: The rules of the release.
@@ -40,6 +40,22 @@ def learnt_plan(
         released: The files in the order in which they were written, from the first on; not looked
             at where there is
         ledger: a ledger, which knows the order of all answers.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> from sfumato.stream.fit_model import Cut, uniform_model
+        >>> from sfumato.tables.readers import Table
+        >>> folder = getfixture("tmp_path")
+        >>> live, private = (Table.at(str(folder / name)) for name in ("live.csv", "private.csv"))
+        >>> _ = (folder / "live.csv").write_text("stream,value\n" + 20 * "ann,home\nann,work\n")
+        >>> start, loss = uniform_model(Cut(), ("home", "work")), sf.loss.hamming
+        >>> rules = LearningRules(
+        ...     start.alphabet, sf.PerStep(sf.SIP(1.0)), loss(start.alphabet), first=30
+        ... )
+        >>> plan = LearningPlan.under(VersionHistory(rules))
+        >>> _ = sf.stream.release_table(live, private, start, plan)
+        >>> [version.values for version in learnt_plan(rules, start, [private]).history.versions()]
+        [30]
     """
     history = VersionHistory(rules)
     left = _in_ledger(ledger, rules) if ledger is not None else _in_files(released, model)

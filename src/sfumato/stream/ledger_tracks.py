@@ -15,7 +15,7 @@ from sfumato.stream.released_tracks import ReleasedTracks
 
 
 def ledger_tracks(path: str | Path, plan: Plan) -> ReleasedTracks:
-    """All that left, from the ledger of a release. It is only read.
+    r"""All that left, from the ledger of a release. It is only read.
 
     Args:
         path: The ledger.
@@ -23,6 +23,19 @@ def ledger_tracks(path: str | Path, plan: Plan) -> ReleasedTracks:
 
     Raises:
         CorruptData: If something is wrong with the ledger.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> from sfumato.tables.readers import Table
+        >>> folder = getfixture("tmp_path")
+        >>> live, private = (Table.at(str(folder / name)) for name in ("live.csv", "private.csv"))
+        >>> _ = (folder / "live.csv").write_text("stream,value\n" + 20 * "ann,home\nann,work\n")
+        >>> model, _ = sf.stream.fit_table(live)
+        >>> plan = sf.Plan(model.chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(model.alphabet))
+        >>> spec = sf.stream.RunSpec(ledger=folder / "l.ledger")
+        >>> _ = sf.stream.release_table(live, private, model, plan, spec)
+        >>> len(ledger_tracks(folder / "l.ledger", plan).places)
+        40
     """
     with LedgerReader(path, plan.fingerprint, JOB) as reader:
         problems = checked(reader).problems

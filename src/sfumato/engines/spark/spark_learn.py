@@ -66,6 +66,24 @@ class SparkLearning:
     Attributes:
         model: The model, to be saved and released with: `sf.save(found.model, "learnt.model")`.
         report: What it is worth, as of `sf.stream.learn`.
+
+    Examples:
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        from sfumato.stream.fit_model import Cut, uniform_model
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "value"])
+        start = uniform_model(Cut(), ("home", "work"), stream="user")
+        asked = {"epsilon": 2.0, "method": "randomized-response"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=start, key=key, order="time", **asked)
+        rules = sf.stream.ReleaseSpec(**asked, keep=("time",), model=start.chain.fingerprint)
+        found = sf.spark.learn(private, model=start, rules=rules, order=1)
+        assert found.model.alphabet.labels == ("home", "work")
+        ```
     """
 
     model: StreamModel
@@ -115,15 +133,22 @@ def learn(
             columns than a release.
 
     Examples:
-        >>> import sfumato as sf
-        >>> from sfumato.stream.fit_model import Cut, uniform_model
-        >>> start = uniform_model(Cut(), ("home", "work"), stream="user")
-        >>> rules = {"epsilon": 2.0, "method": "randomized-response", "keep": ("time",)}
-        >>> def learnt(spark, rows, key):
-        ...     frame = spark.createDataFrame(rows, ["user", "time", "value"])
-        ...     left = sf.spark.release(frame, model=start, key=key, order="time", **rules)
-        ...     spec = sf.stream.ReleaseSpec(**rules)
-        ...     return sf.spark.learn(left, model=start, rules=spec, order=1), left
+        With a session at hand, `spark`:
+
+        ```python
+        import secrets
+        import sfumato as sf
+        from sfumato.stream.fit_model import Cut, uniform_model
+        rows = [("ann", time, "home" if time % 5 else "work") for time in range(40)]
+        frame = spark.createDataFrame(rows, ["user", "time", "value"])
+        start = uniform_model(Cut(), ("home", "work"), stream="user")
+        asked = {"epsilon": 2.0, "method": "randomized-response"}
+        key = secrets.token_bytes(32)
+        private = sf.spark.release(frame, model=start, key=key, order="time", **asked)
+        rules = sf.stream.ReleaseSpec(**asked, keep=("time",), model=start.chain.fingerprint)
+        found = sf.spark.learn(private, model=start, rules=rules, order=1)
+        assert found.report.values == 40
+        ```
     """
     named = replace(model, stream=stream or model.stream)
     sent = PlanDocument.of(rules, named, policy)
