@@ -51,7 +51,7 @@ RELEASE = (
 
 @quiet
 @pytest.mark.engines
-def test_a_table_is_released_audited_recovered_and_fitted(
+def test_a_table_is_released_audited_recovered_learnt_from_and_fitted(
     spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, said, _ = told(capsys, f"{RELEASE} --key-file city.key -o private.parquet")
@@ -62,6 +62,14 @@ def test_a_table_is_released_audited_recovered_and_fitted(
     assert (code, said["passed"], said["rows"]) == (0, True, len(ROWS))
     line = "spark recover private.parquet -m city.model --counts counts.csv --every 100 --json"
     assert told(capsys, line)[0] == 0 and list(Path("counts.csv").glob("part-*"))
+    line = "learn private.parquet -m city.model --order 1 --policy city.policy"
+    code, said, err = told(capsys, f"spark {line} -o far.model --partitions 2 --json")
+    assert (code, said["values"], said["streams"], said["order"]) == (0, len(ROWS), 4, 1), err
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table("private.parquet"), "one.parquet")
+    Path("one.parquet.plan.json").write_bytes(Path("private.parquet.plan.json").read_bytes())
+    near = line.replace("private.parquet", "one.parquet")
+    assert told(capsys, f"{near} -o near.model --json")[1] == {**said, "model": "near.model"}
+    assert Path("far.model").read_bytes() == Path("near.model").read_bytes()
     line = "spark fit live.csv --stream user --value cell --order time -o new.model --json"
     assert told(capsys, line)[1]["transitions"] == len(ROWS) - 4
     assert (

@@ -694,7 +694,7 @@ def _clusters() -> Iterator[Case]:
 def _learn() -> Iterator[Case]:
     again = "learn private.csv -m city.model -o learnt.model"
     response = f"{RELEASE} --epsilon 2 --method randomized-response {SEED}"
-    proven = (f"{again} --plausible chains.set", f"{AUDIT} --plausible chains.set")
+    proven = (f"{again} --order 1 --plausible chains.set", f"{AUDIT} --plausible chains.set")
     yield Case("learn", (response, again, f"{again} --order 1 --json", *proven), silent=1)
     bins = "fit --uniform --value watts --bins 4 --range 0:8 --units W -o bins.model --json"
     yield Case("fit-uniform", ("fit --uniform --values a,b,c -o start.model", bins))

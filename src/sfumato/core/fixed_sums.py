@@ -29,7 +29,7 @@ class FixedSum(NamedTuple):
 
     Examples:
         >>> numbers = np.array([0.1, 1e9, -0.25, 0.1, 0.1])
-        >>> FixedSum.of(numbers).value() == FixedSum.of(numbers[::-1]).value()
+        >>> float(FixedSum.of(numbers).value()) == float(FixedSum.of(numbers[::-1]).value())
         True
         >>> FixedSum.of(np.array([-1.5, 0.25])).value()
         array(-1.25)
