@@ -15,7 +15,7 @@ from sfumato.stream.released_tracks import ReleasedTracks
 
 STICKY = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
 ORDER_2 = sf.MarkovChain.from_matrix(
-    [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.2, 0.8]], np.eye(2) / 2
+    [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.2, 0.8]], np.full((2, 2), 0.25)
 )
 EVEN = sf.MarkovChain.from_matrix(np.full((5, 5), 0.2))
 
