@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.models.expectation import Guess, expected, log_likelihoods
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
+from sfumato.stream.audit_checks import CheckedBatch
+from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.drift import OutputOrder, drift_test
+from sfumato.stream.leakage_by_start import LeakageByStart
 from sfumato.stream.learning import emissions_of, learn
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import LearningRules
@@ -25,6 +29,7 @@ from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.version_history import VersionHistory, _Learnt
 from sfumato.tables.problems import BadTable
 from tests.oracles.hidden_sequences import counts, switching
+from tests.stream.test_other_truth import a_chain_within
 
 NAMES = ("ann", "bob")
 STICKY = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]], [0.6, 0.4])
@@ -71,6 +76,7 @@ class Scripted(VersionHistory):
 
 
 MOVES = (moving(1, 3, STICKY, 0.2), moving(2, 7, STICKY))
+LEARNT = (STICKY, LOOSE)
 CHANGES = (*MOVES, alarm(3, 9), moving(4, 12, LOOSE))
 
 
@@ -81,6 +87,7 @@ class Left:
         self.plan = LearningPlan.under(Scripted(rules_of(), versions))
         self.events: dict[str, list[sf.Event]] = {name: [] for name in NAMES}
         self.told: dict[str, list[list[float]]] = {name: [] for name in NAMES}
+        self.rows: dict[str, list[Floats]] = {name: [] for name in NAMES}
         states = {name: self.plan.begin(name) for name in NAMES}
         truth, coins = np.random.default_rng(seed), sf.seeded(seed)
         for _ in range(moments):
@@ -92,6 +99,7 @@ class Left:
                 output = found.output(np.array([event.released]))
                 assert output is not None
                 self.told[name].append(found.design.channel.likelihood(output).tolist())
+                self.rows[name].append(found.design.channel.probabilities)
                 self.events[name].append(event)
                 self.plan.history.add(name, int(str(event.released)))
 
@@ -248,3 +256,71 @@ def test_a_row_under_another_version_and_a_history_that_lacks_outputs_are_refuse
     empty = LearningPlan.under(Scripted(rules_of(), CHANGES))
     with pytest.raises(BadTable, match="what left before is not known"):
         recover(left.events, empty)
+
+
+def told_to(
+    truths: Sequence[MarkovChain], begins: Sequence[Floats], left: Left, place: int
+) -> list[float]:
+    """What each step told who follows one chain in each start, by the plain rule of Bayes."""
+    name, parts, found = NAMES[place], left.parts[8 * place :][:8], list[float]()
+    belief = begins[0]
+    for moment, (rows, told) in enumerate(zip(left.rows[name], left.told[name], strict=True)):
+        if moment and parts[moment] != parts[moment - 1]:
+            belief = begins[parts[moment]]
+        mean = belief @ rows
+        found.append(float(np.log(np.maximum(rows.max(0) / mean, mean / rows.min(0))).max()))
+        belief = belief * np.array(told)
+        belief = (belief / belief.sum()) @ truths[parts[moment]].transition()
+    return found
+
+
+def long_run(chain: MarkovChain) -> Floats:
+    belief = np.full(2, 0.5)
+    for _ in range(400):
+        belief = belief @ chain.transition()
+    return np.asarray(belief)
+
+
+def test_the_three_numbers_of_each_start_are_those_of_who_knows_what_was_learnt_in_it() -> None:
+    left = Left(CHANGES, 8)
+    check, report = LeakageByStart(left.plan), AuditReport()
+    for name in NAMES:
+        state = left.plan.begin(name)
+        for event in left.events[name]:
+            seen = left.plan.observed(state, [event.released], signal=event.signal)
+            check.see(CheckedBatch.of(state, seen))
+            state = seen.following
+    check.finish(report)
+    assert report.truth is not None and len(report.starts) == 2
+    rng = np.random.default_rng(2)
+    for place, name in enumerate(NAMES):
+        begins = [STICKY.initial.ravel(), long_run(LOOSE)]
+        under = np.array(told_to([STICKY, LOOSE], begins, left, place))
+        parts, whole = np.array(left.parts[8 * place :][:8]), report.truth.streams[name]
+        own = [part.streams[name] for part in report.starts]
+        for start in range(2):
+            assert own[start].truth == pytest.approx(under[parts == start].sum(), abs=1e-9)
+            assert own[start].steps == (parts == start).sum()
+        assert whole.truth == pytest.approx(under.sum(), abs=1e-9)
+        assert under[whole.worst_at] == pytest.approx(under.max())
+        worst = np.array([own[start].over_set or 0.0 for start in range(2)])
+        free = [event.ldp.epsilon for event in left.events[name]]
+        assert whole.ldp == pytest.approx(sum(free))
+        for _ in range(40):  # any chain of each set, and after the change any belief
+            chains = [a_chain_within(PlausibleChains.from_radius(one, 0.05), rng) for one in LEARNT]
+            begun = [chains[0].initial.ravel(), rng.dirichlet([0.3, 0.3])]
+            exact = np.array(told_to(chains, begun, left, place))
+            assert np.all([exact[parts == k].sum() for k in range(2)] <= worst + 1e-9)
+
+
+def test_a_start_in_which_nothing_was_learnt_leaks_what_holds_whatever_is_true() -> None:
+    left = Left((*MOVES, alarm(3, 9)), 8)
+    check, report = LeakageByStart(left.plan), AuditReport()
+    state = left.plan.begin("ann")
+    for event in left.events["ann"]:
+        seen = left.plan.observed(state, [event.released], signal=event.signal)
+        check.see(CheckedBatch.of(state, seen))
+        state = seen.following
+    check.finish(report)
+    last = report.starts[-1].streams["ann"]
+    assert last.truth == last.over_set == last.ldp == pytest.approx(last.steps * 1.5)

@@ -23,7 +23,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
-from sfumato.solver.policy import LANES, PART_BITS, WHOLE, Tables
+from sfumato.solver.policy import LANES, PART_BITS, Tables
 from sfumato.solver.simplex_loops import (
     POOLED,
     Basis,
@@ -32,14 +32,13 @@ from sfumato.solver.simplex_loops import (
     cheapest_mixture,
     shape_ratios,
 )
-from sfumato.solver.solving_tables import HEADER, PACKED
 from sfumato.stream.kept_channel_loops import Shorts
-from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns, write_weights
+from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns
 from sfumato.stream.stepping import MISSED, PREPARED, is_mass, margin_of, marginal
 
-Channel = tuple[Floats, Floats, Ints, Ints, Floats, Floats, Ints, Ints]
-"""Room for a belief, rows, their integers, places of outputs, the largest and least weight and the
-marginal of each, how many there are as a node, and integers to mix with."""
+Channel = tuple[Floats, Floats, Ints, Ints, Floats, Floats, Ints, Ints, Ints]
+"""Room for a belief, rows, their integers, outputs, the largest and least weight and the marginal
+of each, how many there are as a node, and integers to mix with; the row of each symbol."""
 Program = tuple[Basis, Pricing, Pool, Pool, Channel, Floats, Floats]
 """Room for a step: see `simplex_loops.py`; the second pool has the columns to begin with. A belief
 that need not sum to 1, and its running sums, come last."""
@@ -79,6 +78,7 @@ def program_room(tables: Tables) -> Program:
             floats(pairs + LANES),
             ints(1, 5),
             ints(1, pairs + LANES),
+            np.arange(size),
         ),
         floats(size),
         floats(size),
@@ -122,7 +122,7 @@ def _found(
 ) -> int:
     """Solve the program of a belief: how many outputs its channel has; 0 if it has no end."""
     basis, pricing, pool, starts, channel, _, _ = program
-    by_output, (share, rows, _, chosen, _, out, _, _) = pricing[0], channel
+    by_output, (share, rows, _, chosen, _, out, _, _, _) = pricing[0], channel
     size, count = belief.size, end - begin
     largest = 0.0
     for x in range(size):
@@ -210,35 +210,32 @@ def solve_sighted(
     width = _found(row_of, costs, candidates, begin, end, belief, total, within, program)
     if width == 0:
         return MISSED, 0, 0.0, 0.0
-    _, rows, weights, chosen, extremes, out, own, blends = program[4]
+    _, rows, weights, chosen, extremes, out, own, blends, row = program[4]
     for y in range(width):
-        words[HEADER + y] = outputs[candidates[chosen[y]]]
+        chosen[y] = outputs[candidates[chosen[y]]]
     _rounded(rows, size, width, weights)
-    used, sip, ldp = WHOLE, 0.0, 0.0
     spread, constant = weigh_columns(weights, size, width, belief, extremes, out, blends)
-    if not constant:
-        used, sip, ldp = certify_solved(
-            own,
-            width,
-            spread,
-            extremes,
-            out,
-            total,
-            within,
-            apart,
-            sip_allowed,
-            ldp_allowed,
-            error,
-            size,
-            blends,
-        )
-    write_weights(nodes, weights, size, width, used, blends, words)
-    first = HEADER + nodes[0, 4] * (size + 1)
-    for x in range(0, size, PACKED):
-        packed = np.int64(0)
-        for i in range(min(PACKED, size - x)):
-            packed |= np.int64(x + i) << np.int64(8 * i)
-        words[first + x // PACKED] = packed
+    used, sip, ldp = certify_solved(
+        nodes,
+        weights,
+        size,
+        width,
+        not constant,
+        spread,
+        own,
+        extremes,
+        out,
+        total,
+        within,
+        apart,
+        sip_allowed,
+        ldp_allowed,
+        error,
+        blends,
+        chosen,
+        row,
+        words,
+    )
     return PREPARED, used, sip, ldp
 
 
