@@ -119,7 +119,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except SfumatoError as problem:
-            say(f"sfumato: {refusal(problem, kind, typed)}")
+            told, command_line = refusal(problem, kind, typed)
+            say(f"sfumato: {told}", command_line)
             raise typer.Exit(BAD_INPUT) from None
         except (KeyboardInterrupt, OSError, MemoryError) as problem:
             raise typer.Exit(_told(problem)) from None

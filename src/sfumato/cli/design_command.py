@@ -62,7 +62,9 @@ def design(given: _DesignOptions) -> None:
             }
         )
         return
-    print_line(f"expected loss {shown_up(found.cost)}")
+    name = given.loss or "hamming"
+    what = "hamming: the share of wrong values" if name == "hamming" else name
+    print_line(f"expected loss {shown_up(found.cost)} ({what})")
     if found.lower_bound is not None:
         print_line(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
     print_line(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")

@@ -11,6 +11,7 @@ _CONTINUED = 4
 """The same of a command."""
 _NARROW = 20
 """Columns below which nothing is gained: what is narrower is left to the terminal."""
+_WORD = r"(?:\"[^\"]*\"|'[^']*'|\S+)"
 _COMMAND = re.compile(r"\s*(?:\d+\. )?(?:[A-Z_]+=\S+ )*(?:sfumato|spark-submit|docker|curl) ")
 
 
@@ -61,7 +62,7 @@ def _with_values(text: str, width: int, hanging: int) -> Iterator[str]:
     if len(text) <= width + 2 or width < _NARROW:
         yield text
         return
-    parts = re.findall(r"\s*(?:-{1,2}[a-zA-Z]\S* (?!-)(?:\"[^\"]*\"|'[^']*'|\S+)|#.*|\S+)", text)
+    parts = re.findall(rf"\s*(?:-{{1,2}}[a-zA-Z]\S* (?!-){_WORD}|#.*|{_WORD})", text)
     line = ""
     for part in parts:
         if line.strip() and len(line) + len(part) > width:

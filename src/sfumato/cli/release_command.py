@@ -237,6 +237,11 @@ def release(given: _ReleaseOptions) -> None:
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
+        if report.rows:
+            say(
+                "SIP: what a stream told who knows the model, LDP: whatever he knows, in nats; "
+                "`sfumato audit` checks both, `sfumato explain` says what they mean"
+            )
         for line in _many_chains(report):
             say(line)
     if phased and given.time is not None and not given.shown.quiet:

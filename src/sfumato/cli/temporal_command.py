@@ -273,10 +273,8 @@ def fit(given: _FitMatricesOptions) -> None:
         print_json({"files": files, "symbols": list(alphabet.labels)})
     elif not given.shown.quiet:
         say(f"{len(alphabet)} values; written: {', '.join(files)}")
-        say(
-            f"next: sfumato temporal leakage --backward {files[0]} --forward {files[1]} "
-            "--epsilon 0.1 --steps 50"
-        )
+        both = f"--backward {files[0]} --forward {files[1]}"
+        say("next:", f"sfumato temporal leakage {both} --epsilon 0.1 --steps 50")
 
 
 class _PlotOptions(options.Options):
