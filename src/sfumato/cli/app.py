@@ -96,6 +96,9 @@ app = typer.Typer(
     New here? `sfumato start` asks what you have and prints the commands for it. No data at hand?
     `sfumato sample` writes some, and `sfumato demo` shows all of it on a small made-up town.
 
+    A terminal gets lines that fit it; in a pipe each line stays whole, and tables have tabs. Every
+    command has --json, and --quiet leaves out what explains.
+
     Exit codes: 0 done, 1 an audit found a problem, 2 bad input or a refused release
     (nothing half written), 70 a defect of the program, 130 interrupted, 141 nobody reads the
     output any more (`| head`), 143 terminated.

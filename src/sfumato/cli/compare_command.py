@@ -49,9 +49,9 @@ def compare(given: _CompareOptions) -> None:
     approximate ones; so each has a group of its own. The first line is silence: the mean of the
     series for every value, which tells nothing. What does not beat it is no use.
 
-    Errors have a standard error over the simulations. `relative` is a share of the largest value,
-    `of silence` a share of the error of silence. Methods marked * were tuned on the true
-    series, as their papers do; nothing of this is a release.
+    Behind an error stands twice its standard error over the simulations. `relative` is a share of
+    the largest value, `of silence` a share of the error of silence. Methods marked * were tuned on
+    the true series, as their papers do; nothing of this is a release.
 
     \b
     Methods:

@@ -26,7 +26,7 @@ class _DesignOptions(options.Options):
     loss: str | None = options.LOSS
     method: str = options.STEP_METHOD
     ldp: float | None = option("Cap on the model-free leakage.")
-    as_json: bool = options.JSON
+    shown: options.Shown
 
 
 def design(given: _DesignOptions) -> None:
@@ -49,7 +49,7 @@ def design(given: _DesignOptions) -> None:
     loss = named_loss(given.loss or "hamming", Alphabet.of_size(prior.size))
     found = design_by(method, prior, loss, given.epsilon, ldp=given.ldp)
     outputs = found.channel.outputs.tolist()
-    if given.as_json:
+    if given.shown.as_json:
         print_json(
             {
                 "method": method,
