@@ -50,7 +50,7 @@ def test_what_people_read_is_rounded_outward() -> None:
     assert certificate_lines(told) == [
         "leakage: SIP(0.123457) under the model, "
         "Disclosure(accuracy=1.23456, delta=0.123457) of one record",
-        "expected hamming loss 0.123457; saying nothing 0.2",
+        "expected hamming loss 0.123457 (the share of wrong values); saying nothing 0.2",
         "saves 38 % of what saying nothing loses, if the model fits",
     ]
 

@@ -262,5 +262,5 @@ def test_a_state_of_before_goes_on() -> None:
     again = resumed(seasonal(7), 1, stored)
     assert isinstance(again, Bank)
     assert again.sums[0, 7] == again.sums[0, 1]
-    rest = [one.update(measured[23:], np.ones(37), np.full(37, 25.0)) for one in (running, again)]
-    assert np.array_equal(rest[0], rest[1])
+    further = measured[23:], np.ones(37), np.full(37, 25.0)
+    assert np.array_equal(running.update(*further), again.update(*further))

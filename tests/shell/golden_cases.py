@@ -556,14 +556,14 @@ def _audit() -> Iterator[Case]:
         "audit-truth",
         (
             made,
-            f"{truth} --out leaked.csv",
+            f"{truth} -o leaked.csv",
             f"{AUDIT} --truth city.model --radius 0.05",
             f"{AUDIT} --radius 0.05 --json",
             f"{truth} --radius 0.05",
             f"{AUDIT} --radius 0.05 --plausible chains.set",
-            f"{AUDIT} --out leaked.csv",
+            f"{AUDIT} -o leaked.csv",
             f"{truth} --report found.json",
-            f"{truth} --out live.csv",
+            f"{truth} -o live.csv",
         ),
         silent=1,
     )

@@ -25,12 +25,12 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stdout", screen)
+def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Forty columns in the place of standard output."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "40")
-    return screen
+    return terminal
 
 
 @given(WORDS, st.integers(20, 90), st.integers(0, 6))
@@ -49,14 +49,16 @@ def test_no_word_is_broken_or_lost(words: list[str], width: int, indent: int) ->
 def test_a_command_on_several_lines_is_the_same_command(parts: list[str]) -> None:
     command = " ".join(["  sfumato release", *parts])
     lines = folded_command(command, 34)
-    assert shlex.split("\n".join(lines)) == shlex.split(command)
+    typed = "\n".join(lines).replace("\\\n", "")  # as a shell reads it
+    assert shlex.split(typed) == shlex.split(command)
     assert all(line.endswith(" \\") for line in lines[:-1])
     assert all(len(line) <= 34 for line in lines)
 
 
 def test_a_terminal_gets_short_lines_and_a_pipe_whole_ones(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    terminal = screen(monkeypatch)
     console.print_line("a sentence that is wider than forty columns of a terminal")
     assert terminal.getvalue() == "a sentence that is wider than forty\n  columns of a terminal\n"
     pipe = io.StringIO()
@@ -65,16 +67,16 @@ def test_a_terminal_gets_short_lines_and_a_pipe_whole_ones(
     assert pipe.getvalue().count("\n") == 1
 
 
-def test_comments_of_commands_are_comments_on_every_line(terminal: Terminal) -> None:
+def test_comments_of_commands_are_comments_on_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = screen(monkeypatch)
     console.print_command("sfumato plan --model a.model --epsilon 0.5", "try " + "ways " * 12)
     comments, command = terminal.getvalue().rsplit("\nsfumato", 1)
     assert all(line.startswith("# ") for line in comments.splitlines())
     assert command == " plan --model a.model \\\n    --epsilon 0.5\n"
 
 
-def test_digests_are_cut_on_a_terminal_alone(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digests_are_cut_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen(monkeypatch)
     assert console.shortened(f"model {DIGEST}, 7 rows") == "model 0123456789ab..., 7 rows"
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     assert console.shortened(f"model {DIGEST}") == f"model {DIGEST}"

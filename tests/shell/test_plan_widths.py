@@ -97,7 +97,7 @@ def test_the_seed_is_that_of_the_simulation(model: Path, compared: list[dict[str
 
 def test_the_table_has_a_row_for_each_width(model: Path, compared: list[dict[str, Any]]) -> None:
     said = done("plan", "-m", model, *RULE, "--batch", "1,2,3").out
-    assert "expected hamming loss and leakage (SIP and LDP, nats) per value over 192 values" in said
+    assert "what a value loses and tells, on average over 192 values" in said
     for heading in ("batch", "loss", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch"):
         assert heading in said
     for row in compared:

@@ -97,6 +97,7 @@ def test_tables_are_lined_up() -> None:
         ("...|a line that is gone|end", "a table|name  loss|ours  0.25|drawn 17 of 40|end"),
         ("...|drawn  9 of ...|ends", "...|drawn 17 of ...|end"),
         ("...|ours  ...|drawn 9 of 40|...", "...|ours   ...|drawn 17 of 40|..."),
+        ("...|drawn|end", "...|drawn 17 of 40|end"),
         ("a table|drawn 17 of 41|end", "a table|name  loss|ours  0.25|drawn 17 of 40|end"),
         ("...|drawn 3 of 40|warning: few rows|...", "...|drawn 17 of 40|warning: few rows|..."),
         ("", "a table|name  loss|ours  0.25|drawn 17 of 40|end"),
@@ -104,6 +105,17 @@ def test_tables_are_lined_up() -> None:
 )
 def test_pages_are_written_anew_with_their_dots(before: str, after: str) -> None:
     assert shown_anew(before.split("|") if before else [], SAID) == after.split("|")
+
+
+def test_a_row_of_a_table_is_found_by_how_it_begins() -> None:
+    said = Result(0, "row\tloss\n1\t0.1\n2\t0.2\n3\t0.3\nend\n", "")
+    assert shown_anew(["...", "3  0.9", "..."], said) == ["...", "3     0.3", "..."]
+
+
+def test_what_is_said_on_the_side_alone_is_shown_in_order() -> None:
+    said = Result(0, "", "7 values\nso it is\nexpected 4.2; a constant 9\n")
+    shown = ["7 values", "expected ...; a constant ..."]
+    assert shown_anew(shown, said) == ["7 values", "so it is", "expected ...; a constant ..."]
 
 
 def test_a_page_is_written_by_its_commands(tmp_path: Path) -> None:

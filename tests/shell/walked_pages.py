@@ -238,8 +238,10 @@ def shown_anew(shown: Sequence[str], result: Result) -> list[str]:
     if shown and fits(shown, result):
         return list(shown)
     out, err = laid_out(result.out), laid_out(result.err)
+    if not out:
+        out, err = err, []
     if not any(_found(line, [*out, *err]) for line in shown):
-        return _with_dots(out or err, shown)
+        return _with_dots(out, shown)
     made: list[str] = []
     place, cut, gone = 0, False, False
     for line in shown:
@@ -266,10 +268,22 @@ def _between(lines: Sequence[str], cut: bool) -> list[str]:
 
 
 def _found(line: str, said: Sequence[str]) -> list[int]:
-    """Where a line of a page stands in what was said, whatever its numbers are."""
-    found = [place for place, each in enumerate(said) if _alike(line, each)]
-    if found or line.strip() == _DOTS:
-        return found
+    """Where a line of a page stands in what was said: as it is, with other numbers or words.
+
+    Rows of a table differ in numbers alone, so the one that begins alike comes first.
+    """
+    if line.strip() == _DOTS:
+        return []
+    begun = line.split()[:1]
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda each: line_fits(line, each),
+        lambda each: _alike(line, each) is not None and each.split()[:1] == begun,
+        lambda each: _alike(line, each) is not None,
+        lambda each: bool(begun) and _plain(each).startswith(_plain(line)),
+    )
+    for way in ways:
+        if found := [place for place, each in enumerate(said) if way(each)]:
+            return found
     return [said.index(each) for each in difflib.get_close_matches(line, said, 1, _REWORDED)]
 
 

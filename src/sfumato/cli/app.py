@@ -96,6 +96,9 @@ app = typer.Typer(
     New here? `sfumato start` asks what you have and prints the commands for it. No data at hand?
     `sfumato sample` writes some, and `sfumato demo` shows all of it on a small made-up town.
 
+    A terminal gets lines that fit it; in a pipe each line stays whole, and tables have tabs. Every
+    command has --json, and --quiet leaves out what explains.
+
     Exit codes: 0 done, 1 an audit found a problem, 2 bad input or a refused release
     (nothing half written), 70 a defect of the program, 130 interrupted, 141 nobody reads the
     output any more (`| head`), 143 terminated.
@@ -119,7 +122,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except SfumatoError as problem:
-            say(f"sfumato: {refusal(problem, kind, typed)}")
+            told, command_line = refusal(problem, kind, typed)
+            say(f"sfumato: {told}", command_line)
             raise typer.Exit(BAD_INPUT) from None
         except (KeyboardInterrupt, OSError, MemoryError) as problem:
             raise typer.Exit(_told(problem)) from None

@@ -8,6 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.console import print_legend, print_line, say, table
+from sfumato.cli.loss_words import WRONG
 
 if TYPE_CHECKING:
     from sfumato.attacks.attack_report import StreamGain
@@ -165,7 +166,7 @@ def show_findings(
 
 def _print_shares(told: AttackFindings, *, quiet: bool) -> None:
     attack, scores = told.attack, told.scores
-    unit = f" ({told.unit})" if told.unit else ""
+    unit = f" ({_SHARE if told.unit == WRONG else told.unit})" if told.unit else ""
     rows: list[tuple[str, float | None, Any]]
     rows = [(f"right: {name}", expected, got) for name, expected, got in told.shares()]
     blind, error = attack.expected_blind_error, attack.expected_error
@@ -187,6 +188,7 @@ def _print_shares(told: AttackFindings, *, quiet: bool) -> None:
         print_legend(_SHARES if scores is None else _SHARES | _MEASURED)
 
 
+_SHARE = "share wrong"
 _SHARES = {
     "right": "share of values that he names, from what left: his likeliest one, or among his first "
     "few; without outputs, from the model alone",

@@ -90,7 +90,9 @@ class AuditOptions(options.Options):
     plausible: str | None = option(
         "Instead of --radius: the worst of the chains in this file of `learn --plausible`."
     )
-    out: str | None = option("With --truth, --radius or --plausible: a table of all streams.")
+    out: str | None = option(
+        "With --truth, --radius or --plausible: a table of all streams.", "--output", "-o"
+    )
     report: list[str] | None = REPORT
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
@@ -145,7 +147,7 @@ def audit(given: AuditOptions) -> None:
       sfumato audit private.csv --model city.model --report audit.json --report audit.html
       sfumato audit private.csv --model city.model --against live.csv --key-file year.key \\
           --commitment 5d41...
-      sfumato audit private.csv --model city.model --truth lastyear.model --out leaked.csv
+      sfumato audit private.csv --model city.model --truth lastyear.model -o leaked.csv
       sfumato audit private.csv --model city.model --radius 0.02
       sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
     """
@@ -242,7 +244,7 @@ def _refuse_for_series(given: AuditOptions) -> None:
         "--truth": given.truth,
         "--radius": given.radius,
         "--plausible": given.plausible,
-        "--out": given.out,
+        "--output": given.out,
     }
     for name, value in asked.items():
         if value is not None:

@@ -42,7 +42,8 @@ def print_report(report: AuditReport, unit: str, files: list[str], *, quiet: boo
     """
     if report.promise is not None:
         for line in report.promise.lines():
-            print_line(shortened(line))
+            # As the option has it; documents have the name that is stored.
+            print_line(shortened(line.replace("method optimal", "method step-wise")))
     # Without files it is the ledger that was followed, and its rows are the steps of its streams.
     steps = sum(entry.steps for entry in report.streams.values())
     rows = f"{report.rows:,} rows" if files else f"{steps:,} rows of the ledger"

@@ -33,7 +33,7 @@ def check_truth_options(given: AuditOptions) -> None:
     if None not in near:
         raise InvalidParameter("--plausible", given.plausible, "not come with --radius")
     if given.out is not None and not asked:
-        raise InvalidParameter("--out", given.out, "come with --truth, --radius or --plausible")
+        raise InvalidParameter("--output", given.out, "come with --truth, --radius or --plausible")
     if asked and given.report:
         rule = "not come with --truth, --radius or --plausible: `verify-report` does not know them"
         raise InvalidParameter("--report", given.report[0], rule)
@@ -43,7 +43,7 @@ def check_truth_options(given: AuditOptions) -> None:
     if given.out is not None and any(
         file is not None and same_file(given.out, file) for file in inputs
     ):
-        raise InvalidParameter("--out", given.out, "be a file of its own, not an input")
+        raise InvalidParameter("--output", given.out, "be a file of its own, not an input")
 
 
 def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTruth | None:

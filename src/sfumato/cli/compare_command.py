@@ -49,9 +49,9 @@ def compare(given: _CompareOptions) -> None:
     approximate ones; so each has a group of its own. The first line is silence: the mean of the
     series for every value, which tells nothing. What does not beat it is no use.
 
-    Errors have a standard error over the simulations. `relative` is a share of the largest value,
-    `of silence` a share of the error of silence. Methods marked * were tuned on the true
-    series, as their papers do; nothing of this is a release.
+    Behind an error stands twice its standard error over the simulations. `relative` is a share of
+    the largest value, `of silence` a share of the error of silence. Methods marked * were tuned on
+    the true series, as their papers do; nothing of this is a release.
 
     \b
     Methods:
@@ -166,23 +166,21 @@ def _show(found: Comparison, values: int, runs: int) -> None:
     """One table for each unit and kind of guarantee, silence before all."""
     groups: dict[str, list[Outcome]] = {}
     for one in found.outcomes:
-        name = "nothing told" if one.unit == "any" else f"{_UNITS[one.unit]}, {_KINDS[one.kind]}"
+        name = "nothing told" if one.unit == "any" else f"{one.unit}, {one.kind}"
         groups.setdefault(name, []).append(one)
     for name, group in groups.items():
         table(
-            f"{name} ({values:,} values, {runs} simulations each)",
+            f"{name}; {values:,} values, {runs} simulations each",
             ["method", "online", "epsilon", "delta", "rmse", "mae", "relative", "of silence"],
             [_row(one) for one in group],
         )
 
 
-_UNITS = {
-    "user level": "user level: hides all values of a person",
-    "w-event level": "w-event level: hides a person in any --window successive values",
-    "event level": "event level: hides one value of a person, and less where he is in several",
-}
-_KINDS = {"pure": "pure: always", "approximate": "approximate: but for a chance of delta"}
 _LEGEND = {
+    "user level": "all values of a person are hidden",
+    "w-event level": "a person is hidden in any --window successive values",
+    "event level": "one value of a person is hidden: a weaker promise to who is in several",
+    "pure, approximate": "it always holds, or but for a chance of delta",
     "*": "tuned on the true series, or told something of it: no release, a yardstick",
     "online": "whether each value leaves when it comes; others wait for later ones",
     "epsilon, delta": "what the whole series tells of who is hidden: odds change by a factor of at "

@@ -114,10 +114,20 @@ def escaped(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def say(message: str) -> None:
-    """Tell a person something, on standard error, so that standard output stays clean."""
+def say(message: str, command: str = "") -> None:
+    """Tell a person something, on standard error, so that standard output stays clean.
+
+    Args:
+        message: The line.
+        command: What to type, at its end; a terminal shows it below, to be pasted.
+    """
     unsay()
-    for line in _fitted(message, sys.stderr):
+    lines = _fitted(message, sys.stderr)
+    if command and sys.stderr.isatty():
+        lines += folded_command(f"  {escaped(command)}", _columns(sys.stderr))
+    elif command:
+        lines = [f"{lines[0]} {escaped(command)}"]
+    for line in lines:
         print(line, file=sys.stderr)
 
 

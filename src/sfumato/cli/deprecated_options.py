@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from sfumato.cli.console import say
 
 RENAMED: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("audit",): {"--out": "--output"},
     ("push",): {"--key-file": "--access-key-file"},
     ("spark", "release"): {"--id": "--event"},
     ("spark", "stream"): {"--id": "--event"},

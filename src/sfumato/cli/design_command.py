@@ -26,7 +26,7 @@ class _DesignOptions(options.Options):
     loss: str | None = options.LOSS
     method: str = options.STEP_METHOD
     ldp: float | None = option("Cap on the model-free leakage.")
-    as_json: bool = options.JSON
+    shown: options.Shown
 
 
 def design(given: _DesignOptions) -> None:
@@ -49,7 +49,7 @@ def design(given: _DesignOptions) -> None:
     loss = named_loss(given.loss or "hamming", Alphabet.of_size(prior.size))
     found = design_by(method, prior, loss, given.epsilon, ldp=given.ldp)
     outputs = found.channel.outputs.tolist()
-    if given.as_json:
+    if given.shown.as_json:
         print_json(
             {
                 "method": method,
@@ -62,7 +62,9 @@ def design(given: _DesignOptions) -> None:
             }
         )
         return
-    print_line(f"expected loss {shown_up(found.cost)}")
+    name = given.loss or "hamming"
+    what = "hamming: the share of wrong values" if name == "hamming" else name
+    print_line(f"expected loss {shown_up(found.cost)} ({what})")
     if found.lower_bound is not None:
         print_line(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
     print_line(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")

@@ -44,7 +44,7 @@ def tell(report: DisclosureReport, *, quiet: bool) -> None:
     )
     if quiet:
         return
-    there = {who for who, share in lines if share is not None}
+    there = {who.partition(" (")[0] for who, share in lines if share is not None}
     print_legend({who: told for who, told in _WHO.items() if who in there})
     print_line(
         f"delta was found by {report.way}: it lies between {shown_down(report.delta_low, 5)} and "
@@ -65,10 +65,11 @@ _WHO = {
     "published values alone": "he takes what was published for the truth, and has never seen such "
     "people: a blind guess may beat him",
     "and each column": "he sees what was published, and knows how common values are in each column",
+    "and how columns go together": "he sees what was published, and knows which values of the "
+    "columns go together",
     "and other such records": "he sees what was published, and has other rows of such a table "
     "(99 % confidence)",
-    "delta": "the best attacker who knows how the columns go together: what the noise must keep "
-    "low",
+    "delta": "the most of the two rows above: what the noise must keep low",
 }
 
 
@@ -84,11 +85,16 @@ def coupling_words(coupling: str) -> str:
 
 def _told_more(report: DisclosureReport) -> str:
     """What publishing adds to what anybody can guess, and what to do about it."""
-    more = max(report.delta - report.delta_before, 0.0)
-    found, guessed = (f"{100 * share:.3g}" for share in (report.delta, report.delta_before))
+    most, blind = report.delta, report.delta_before
+    who = (
+        "the best attacker" if report.coupling != "none" else "an attacker who knows no such table"
+    )
+    found, guessed = shown_up(100 * most, 3), shown_up(100 * blind, 3)
+    adds = f"publishing adds {shown_up(100 * (most - blind), 3)}" if most > blind else ""
     return (
-        f"so the best attacker finds {found} of 100 people, a blind guess {guessed}: publishing "
-        f"adds {100 * more:.3g}. Larger --sigma lowers it; --target-delta finds the least noise"
+        f"so {who} finds {found} of 100 people, a blind guess {guessed}: "
+        f"{adds or 'a blind guess does as well'}. Larger --sigma lowers it; --target-delta finds "
+        "the least noise"
     )
 
 
@@ -136,7 +142,7 @@ def tell_published(done: Published, *, to_error: bool) -> None:
     ]
     if certificate.coupling != "none":
         lines.append(
-            f"the best one who knows {certificate.coupling}: at most "
+            f"the best one who knows {coupling_words(certificate.coupling)}: at most "
             f"{shown_up(certificate.delta_model, 4)}"
         )
         if certificate.delta_held_out is not None:

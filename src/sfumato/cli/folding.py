@@ -9,8 +9,11 @@ _ROUND = 2
 """Blanks by which a line that goes on is set in."""
 _CONTINUED = 4
 """The same of a command."""
+_DEEP = 10
+"""Blanks before a line from which on it belongs to what stands above."""
 _NARROW = 20
 """Columns below which nothing is gained: what is narrower is left to the terminal."""
+_WORD = r"(?:\"[^\"]*\"|'[^']*'|\S+)"
 _COMMAND = re.compile(r"\s*(?:\d+\. )?(?:[A-Z_]+=\S+ )*(?:sfumato|spark-submit|docker|curl) ")
 
 
@@ -73,7 +76,7 @@ def _with_values(text: str, width: int, hanging: int) -> Iterator[str]:
     if len(text) <= width + 2 or width < _NARROW:
         yield text
         return
-    parts = re.findall(r"\s*(?:-{1,2}[a-zA-Z]\S* (?!-)(?:\"[^\"]*\"|'[^']*'|\S+)|#.*|\S+)", text)
+    parts = re.findall(rf"\s*(?:-{{1,2}}[a-zA-Z]\S* (?!-){_WORD}|#.*|{_WORD})", text)
     line = ""
     for part in parts:
         if line.strip() and len(line) + len(part) > width:
@@ -98,11 +101,39 @@ def folded_help(text: str, width: int) -> str:
 
 def _as_written(block: str, width: int) -> str:
     lines: list[str] = []
-    for line in re.sub(r" *\\\n\s*", " ", block).splitlines():
-        if _COMMAND.match(line):
-            lines += folded_command(line, width)
+    for line in _whole_lines(block):
+        columns = re.match(r"(\s*\S.*?\s{2,})(?!#)\S", line)
+        if columns:  # a list of names and what they mean goes on below the meaning
+            lines += folded(line, width, len(columns[1]))
+        elif _COMMAND.match(line):
+            lines += _with_comment(line, width)
         else:
-            # A list of names and what they mean goes on below the meaning.
-            columns = re.match(r"(\s*\S.*?\s{2,})\S", line)
-            lines += folded(line, width, len(columns[1]) if columns else None)
+            deep = _indent(line) if _indent(line) >= _DEEP else None
+            lines += folded(line, width, deep)
     return "\n".join(lines)
+
+
+def _whole_lines(block: str) -> list[str]:
+    """Lines of a text, those that go on in the next one joined with it."""
+    made: list[str] = []
+    for line in re.sub(r" *\\\n\s*", " ", block).splitlines():
+        before = made[-1] if made else ""
+        columns = re.match(r"(\s*\S.*?\s{2,})\S", before)
+        begins = len(columns[1]) if columns else _indent(before)
+        if _indent(line) >= _DEEP and _indent(line) == begins:
+            made[-1] += f" {line.strip()}"
+        else:
+            made.append(line)
+    return made
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _with_comment(line: str, width: int) -> list[str]:
+    """A command; what it is for stands above it if both are too wide."""
+    command, comment = re.match(r"(.*?)(?:\s+(# .*))?$", line).groups()  # type: ignore[union-attr]
+    if len(line) <= width or comment is None:
+        return folded_command(line, width)
+    return [f"{' ' * _indent(line)}{comment}", *folded_command(command, width)]

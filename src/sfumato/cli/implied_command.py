@@ -14,7 +14,7 @@ class _ImpliedOptions(options.Options):
     other: str | None = option("Used under this prior instead: another list or file.")
     samples: int | None = option("The prior was estimated from so many samples.")
     failure: float = option("Probability with which that estimate may fail.", default=0.01)
-    as_json: bool = options.JSON
+    shown: options.Shown
 
 
 def implied(given: _ImpliedOptions) -> None:
@@ -66,7 +66,7 @@ def implied(given: _ImpliedOptions) -> None:
         true = transfer.estimated(bound, belief, given.samples, given.failure)
         said = f"leakage under the true prior, at most (fails with {given.failure:g})"
         rows.append(("estimated", said, true.epsilon))
-    if given.as_json:
+    if given.shown.as_json:
         print_json({"epsilon": given.epsilon} | {name: value for name, _, value in rows})
         return
     table(

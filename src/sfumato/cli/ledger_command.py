@@ -25,7 +25,7 @@ class _CheckOptions(options.Options):
     expect_head: str | None = option(
         "A head written down earlier (ROWS:HASH): the ledger must grow from it."
     )
-    as_json: bool = options.JSON
+    shown: options.Shown
 
 
 def check(given: _CheckOptions) -> None:
@@ -46,7 +46,7 @@ def check(given: _CheckOptions) -> None:
     report = check_ledger(
         given.ledger, None if given.expect_head is None else Head.read(given.expect_head)
     )
-    if given.as_json:
+    if given.shown.as_json:
         print_json({"passed": report.passed, **asdict(report)})
     else:
         most = f"{SIP(report.largest_leakage)} and {LDP(report.largest_model_free)}"
@@ -70,7 +70,7 @@ def check(given: _CheckOptions) -> None:
 class _ExportOptions(options.Options):
     ledger: str = _LEDGER
     output: str = required("The table; - for stdout.", "--output", "-o")
-    quiet: bool = options.QUIET
+    shown: options.Shown
 
 
 def export(given: _ExportOptions) -> None:
@@ -88,9 +88,11 @@ def export(given: _ExportOptions) -> None:
 
     if same_file(given.ledger, given.output):
         raise InvalidParameter("--output", given.output, "be a file of its own")
-    with progress("exporting", None, given.quiet) as show:
+    with progress("exporting", None, given.shown.no_progress) as show:
         rows = export_ledger(given.ledger, Table.at(given.output), show)
-    if not given.quiet:
+    if given.shown.as_json and given.output != "-":
+        print_json({"output": given.output, "rows": rows})
+    elif not given.shown.quiet:
         say(f"{rows:,} rows")
 
 

@@ -23,6 +23,18 @@ def amount(loss: float, unit: str, digits: int = 4) -> str:
     return f"{loss:.{digits}g} {unit}".rstrip()
 
 
+def part(loss: float, unit: str, digits: int = 4) -> str:
+    """The same, after `loses`.
+
+    Examples:
+        >>> part(0.6335, "wrong"), part(2.13, "km"), part(0.5, "")
+        ('63.35 % of the values', '2.13 km a value', '0.5 a value')
+    """
+    if unit == WRONG:
+        return f"{100 * loss:.{digits}g} % of the values"
+    return f"{amount(loss, unit, digits)} a value"
+
+
 def cost(loss: float, unit: str, digits: int = 4) -> str:
     """The same, after `would`.
 

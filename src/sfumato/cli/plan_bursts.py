@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sfumato.cli import options
 from sfumato.cli.console import progress, say
-from sfumato.cli.loss_words import amount
+from sfumato.cli.loss_words import amount, part
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
@@ -67,7 +67,7 @@ def recommended(found: SoughtBursts, report: PlanReport, unit: str) -> str:
     if found.every == 1 or saved is None:
         return "what to do: spend the total evenly; no bursts lose less on the model"
     bursts = options.in_words(found.every, found.first)
-    saves, unsure = (amount(each, unit, 2) for each in (saved.by, 2 * saved.error))
+    saves, unsure = (part(each, unit, 2) for each in (saved.by, 2 * saved.error))
     ours, evenly = (amount(each, unit) for each in (best.loss, even.loss))
     if saved.by <= 2 * saved.error:
         return (

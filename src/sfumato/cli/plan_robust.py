@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sfumato.cli.console import print_json, print_legend, print_line, progress, table
-from sfumato.cli.loss_words import amount, error
+from sfumato.cli.loss_words import error, part
 from sfumato.cli.plan_text import columns_in_words
 from sfumato.core.printed import shown_up
 
@@ -76,8 +76,8 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
     print_line(
         f"made for the model alone a step leaks up to SIP({shown_up(alone.worst_step, 5)}) under "
         f"some chain within {radius:g}; kept for all of them the budget costs "
-        f"{amount(own.loss, unit)} instead of {amount(alone.loss, unit)}, and "
-        f"{amount(free.loss, unit)} without a model"
+        f"{part(own.loss, unit)} instead of {part(alone.loss, unit)}, and "
+        f"{part(free.loss, unit)} without a model"
     )
 
 

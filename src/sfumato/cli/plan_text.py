@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sfumato.cli.console import print_legend, print_line, say, table
-from sfumato.cli.loss_words import WRONG, amount, cost, error
+from sfumato.cli.loss_words import WRONG, cost, error, part
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list[
         above = _above(nearest, report.floor)
         least = [
             "no release within this budget that leaves value by value can lose less than "
-            f"{amount(report.floor, unit)} (a proven floor); the best above loses {above}"
+            f"{part(report.floor, unit)} (a proven floor); the best above loses {above}"
         ]
     return [
         f"a constant would {cost(silence.loss, unit)}; {best.method} saves {best.better:.0%} of "
@@ -146,7 +146,7 @@ def _bought(report: PlanReport, unit: str) -> list[str]:
     if first.method != "far-sighted":
         return []
     return [
-        f"far-sighted loses {amount(first.loss, unit)} and leaks {shown_up(first.sip, 4)} nats a "
-        f"value, step-wise {amount(second.loss, unit)} and {shown_up(second.sip, 4)}: both keep "
+        f"far-sighted loses {part(first.loss, unit)} and leaks {shown_up(first.sip, 4)} nats a "
+        f"value, step-wise {part(second.loss, unit)} and {shown_up(second.sip, 4)}: both keep "
         "the cap; --thrift leaks less of it (--frontier shows prices)"
     ]

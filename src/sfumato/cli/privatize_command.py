@@ -223,7 +223,7 @@ def _lines(certificate: ColumnCertificate) -> list[str]:
 def _tables(certificate: ColumnCertificate, others: tuple[Rival, ...]) -> None:
     if others:
         table(
-            "expected loss of other mechanisms within the same leakage",
+            "expected loss of other mechanisms within the same leakage (both leakages in nats)",
             ["mechanism", "loss", "under the prior", "whatever the prior"],
             [
                 [rival.name, f"{rival.cost:.6g}", shown_up(rival.lip), shown_up(rival.ldp)]

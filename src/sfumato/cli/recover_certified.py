@@ -53,7 +53,10 @@ def _series(given: RecoverOptions, path: str, certificate: dict[str, Any]) -> No
 
     spec, method, _ = read_rules(certificate["rules"], f"{path}.certificate.json")
     if not isinstance(method, Realtime) or spec.interval is not None:
-        rule = "leave its measurements as they are: gaussian, laplace and the like, not clamped"
+        rule = (
+            "leave its measurements as they are: gaussian, laplace and the like, not clamped; what "
+            "left of others is the best estimate already"
+        )
         raise InvalidParameter("method", spec.method, rule)
     column, kept = str(certificate.get("column")), certificate.get("kept")
     beside = [str(name) for name in kept] if isinstance(kept, list) else []

@@ -6,10 +6,13 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.options import signature_of
 from sfumato.core.errors import InvalidParameter, SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.tables.problems import NoColumn
 
 typed_words: ContextVar[Sequence[str]] = ContextVar("typed_words", default=())
 """The command line without `sfumato`."""
@@ -22,8 +25,8 @@ _LONGEST = 60
 """Letters of a column's name that is suggested."""
 
 
-def refusal(problem: SfumatoError, kind: type, typed: Mapping[str, Any]) -> str:
-    """One line for a person.
+def refusal(problem: SfumatoError, kind: type, typed: Mapping[str, Any]) -> tuple[str, str]:
+    """One line for a person, and a command that ends it; no command as a rule.
 
     Args:
         problem: What was refused.
@@ -35,11 +38,13 @@ def refusal(problem: SfumatoError, kind: type, typed: Mapping[str, Any]) -> str:
     names = _option_names(kind)
     match problem:
         case InvalidParameter():
-            return _by_option(problem, names)
+            return _by_option(problem, names), ""
         case NoColumn():
-            return f"{problem}{_to_type(problem, names, typed)}"
+            option, line = _to_type(problem, names, typed)
+            asked = f". Name the right one with {option}, for example:" if option else ""
+            return f"{problem}{asked}", line
         case _:
-            return str(problem)
+            return str(problem), ""
 
 
 def _by_option(problem: InvalidParameter, names: Mapping[str, tuple[str, ...]]) -> str:
@@ -64,21 +69,22 @@ def _option_names(kind: type) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _to_type(problem: Any, names: Mapping[str, tuple[str, ...]], typed: Mapping[str, Any]) -> str:
+def _to_type(
+    problem: NoColumn, names: Mapping[str, tuple[str, ...]], typed: Mapping[str, Any]
+) -> tuple[str, str]:
     """Which option names the column, and the call with columns that are there."""
     there = [name for name in problem.there if len(name) <= _LONGEST and name.isprintable()]
     fields = [field for field in _COLUMNS if field in names]
     asked = [field for field in fields if typed.get(field) == problem.name]
     if not asked:
-        return ""
+        return "", ""
     words, free = list(typed_words.get()), [name for name in there if name not in typed.values()]
     for field in fields:
         if free and typed.get(field) is not None and typed[field] not in problem.there:
             # Who comes first in a table as a rule, and what is measured last.
             chosen = free.pop(0 if field in ("stream", "time", "event") else -1)
             words = _with_option(words, names[field], chosen)
-    line = shlex.join(["sfumato", *words])
-    return f". Name the right one with {names[asked[0]][0]}, for example: {line}"
+    return names[asked[0]][0], shlex.join(["sfumato", *words])
 
 
 def _with_option(words: list[str], names: Sequence[str], value: str) -> list[str]:

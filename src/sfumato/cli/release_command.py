@@ -243,6 +243,11 @@ def release(given: _ReleaseOptions) -> None:
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
+        if report.rows:
+            say(
+                "SIP: what a stream told who knows the model, LDP: whatever he knows, in nats; "
+                "`sfumato audit` checks both, `sfumato explain` says what they mean"
+            )
         under = "the estimates of its versions, step by step" if given.learn else "the estimate"
         for line in _many_chains(report, under):
             say(line)

@@ -112,7 +112,7 @@ class _ExportOptions(options.Options):
     home: str = _HOME
     release: str = required("The release whose answers are written.")
     output: str = required("The table; - for stdout.", "--output", "-o")
-    quiet: bool = options.QUIET
+    shown: options.Shown
 
 
 def export(given: _ExportOptions) -> None:
@@ -137,9 +137,11 @@ def export(given: _ExportOptions) -> None:
         ledger = str(home.ledger_path(given.release))
         if same_file(ledger, given.output):
             raise InvalidParameter("--output", given.output, "be a file of its own")
-        with progress("exporting", None, given.quiet) as show:
+        with progress("exporting", None, given.shown.no_progress) as show:
             rows = export_ledger(ledger, Table.at(given.output), show)
-    if not given.quiet:
+    if given.shown.as_json and given.output != "-":
+        print_json({"output": given.output, "rows": rows})
+    elif not given.shown.quiet:
         say(f"{rows:,} rows")
 
 

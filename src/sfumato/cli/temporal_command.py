@@ -67,7 +67,7 @@ class _LeakageOptions(options.Options):
     )
     steps: int | None = _STEPS
     window: int | None = option("Also the leakage of any so many moments together.")
-    as_json: bool = options.JSON
+    shown: options.Shown
 
 
 def leakage(given: _LeakageOptions) -> None:
@@ -102,7 +102,7 @@ def leakage(given: _LeakageOptions) -> None:
     else:
         told = chain_leakage(read_chain("--model", model), budgets)
     together = None if window is None else told.window(window).alpha
-    if given.as_json:
+    if given.shown.as_json:
         document: dict[str, Any] = {
             "epsilon": told.epsilons.tolist(),
             "bpl": told.backward.tolist(),
@@ -127,7 +127,8 @@ def leakage(given: _LeakageOptions) -> None:
             )
         ],
     )
-    print_legend(_LEGEND)
+    if not given.shown.quiet:
+        print_legend(_LEGEND)
     print_line(
         f"any single moment: {shown_up(told.event.alpha)} nats; "
         f"a person's whole stream: {shown_up(told.user.alpha)} nats"
@@ -161,7 +162,7 @@ class _AllocateOptions(options.Options):
     paper: bool = typer.Option(
         False, "--paper", "--published", help="Budgets as in the paper; with --steps."
     )
-    as_json: bool = options.JSON
+    shown: options.Shown
 
 
 def allocate(given: _AllocateOptions) -> None:
@@ -205,7 +206,7 @@ def allocate(given: _AllocateOptions) -> None:
         document["budgets"] = each.tolist()
         document["variance"] = noise_variance(each) / steps
         document["variance_bound"] = least_noise_bound(*losses, alpha, steps) / steps
-    if given.as_json:
+    if given.shown.as_json:
         print_json(document)
         return
     print_line(
@@ -273,10 +274,8 @@ def fit(given: _FitMatricesOptions) -> None:
         print_json({"files": files, "symbols": list(alphabet.labels)})
     elif not given.shown.quiet:
         say(f"{len(alphabet)} values; written: {', '.join(files)}")
-        say(
-            f"next: sfumato temporal leakage --backward {files[0]} --forward {files[1]} "
-            "--epsilon 0.1 --steps 50"
-        )
+        both = f"--backward {files[0]} --forward {files[1]}"
+        say("next:", f"sfumato temporal leakage {both} --epsilon 0.1 --steps 50")
 
 
 class _PlotOptions(options.Options):
@@ -284,6 +283,7 @@ class _PlotOptions(options.Options):
     output: str = required("The picture (PNG or SVG).", "--output", "-o")
     matrices: Matrices
     steps: int | None = _STEPS
+    shown: options.Shown
 
 
 def plot(given: _PlotOptions) -> None:
@@ -301,7 +301,10 @@ def plot(given: _PlotOptions) -> None:
     losses = given.matrices.losses()
     told = temporal_leakage(read_epsilons(given.epsilon, given.steps), *losses)
     leakage_of_moments(told, losses, given.output)
-    say(f"{given.output}: leakage of every release, and how much of it each passes on")
+    if given.shown.as_json:
+        print_json({"output": given.output})
+    elif not given.shown.quiet:
+        say(f"{given.output}: leakage of every release, and how much of it each passes on")
 
 
 def _or_null(value: float) -> float | None:

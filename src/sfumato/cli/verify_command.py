@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
+from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, shortened
 from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
 from sfumato.core.errors import CorruptData, InvalidParameter
@@ -265,7 +265,7 @@ def _show(found: Verification, path: str) -> None:
     print_line(f"{path}: {found.job}, {found.rows:,} rows")
     for name, figure in found.figures.items():
         meaning = _FIGURES.get(name) or _OF_JOBS.get((found.job, name))
-        print_line(f"  {name} {figure}" + (f": {meaning}" if meaning else ""))
+        print_line(shortened(f"  {name} {figure}" + (f": {meaning}" if meaning else "")))
     for what in found.checked:
         print_line(f"checked: {what}")
     for what in found.private:

@@ -115,7 +115,8 @@ def _figures(
         found.note("remarks", f"that the prior was learnt here must {_said(learnt_here)}")
     found.figures = {name: due[name] for name in _SHOWN if public or name in computed}
     found.promise = {"lip": public, "ldp": evidence is not None}
-    found.checked.append(f"{', '.join(computed) or 'no figure'}: computed from what it holds")
+    if computed:
+        found.checked.append(f"{', '.join(computed)}: computed from what it holds")
     withheld = [name for name in _FIGURES if name not in computed]
     if withheld:
         why = "were predicted from features" if spec.features else "were learnt from these rows"

@@ -111,7 +111,10 @@ def certificate_lines(certificate: Certificate) -> list[str]:
         silent = (
             "" if certificate.silence is None else f"; saying nothing {certificate.silence:.6g}"
         )
-        lines.append(f"expected {certificate.loss} loss {shown_up(certificate.cost)}{silent}")
+        share = " (the share of wrong values)" if certificate.loss == "hamming" else ""
+        lines.append(
+            f"expected {certificate.loss} loss {shown_up(certificate.cost)}{share}{silent}"
+        )
     if certificate.gain is not None:
         percent = round(100 * certificate.gain, 9)  # of two digits already, rounded down
         lines.append(f"saves {percent:g} % of what saying nothing loses{_condition(certificate)}")

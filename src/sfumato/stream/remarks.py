@@ -118,7 +118,7 @@ def remarks(report: PlanReport, differences: Sequence[Difference]) -> tuple[str,
     if best.never:
         some = ", ".join(str(label) for label in best.never[:_NAMED])
         more = ", ..." if len(best.never) > _NAMED else ""
-        found.append(f"{len(best.never):,} symbols are never released: {some}{more}")
+        found.append(f"symbols that are never released: {some}{more} ({len(best.never):,})")
     return tuple(found)
 
 
