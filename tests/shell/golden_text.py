@@ -198,24 +198,25 @@ def table(text: str, folder: Path | None = None) -> Iterator[str]:
         yield f"{name}: {_summary([row[place] for row in rows], place in loose)}"
 
 
-def _cell(text: str, loose: bool) -> str:
-    """A cell of a table; numbers that are not whole to 12 digits."""
+def _cell(text: str, loose: bool, digits: int = 12) -> str:
+    """A cell of a table; numbers that are not whole to some digits."""
     if "." not in text or not _LOOSE.fullmatch(text):
         return text
-    return f"{'~' if loose else ''}{float(text):.12g}"
+    return f"{'~' if loose else ''}{float(text):.{digits}g}"
 
 
 def _summary(cells: Sequence[str], loose: bool) -> str:
-    counts = Counter(cells)
+    counts = Counter(_cell(cell, loose) for cell in cells)
     if len(counts) <= 12 and not loose:
-        named = {name: _cell(name, loose) or "(empty)" for name in sorted(counts)}
-        return ", ".join(f"{named[name]} {counts[name]}" for name in named)
+        return ", ".join(f"{name or '(empty)'} {counts[name]}" for name in sorted(counts))
     try:
         numbers = [float(cell) for cell in cells if cell]
     except ValueError:
         return f"{len(counts)} different"
+    # Nine digits: what is equal but for the last bits here need not be so on another machine.
+    apart = "some" if loose else f"{len({_cell(cell, loose, 9) for cell in cells})}"
     # Sums of what was released are sums of floats: they may be added up in another order.
-    return f"{len(counts) if not loose else 'some'} different, " + re.sub(
+    return f"{apart} different, " + re.sub(
         r"(least|most|sum) ", r"\1 ~", _spread(numbers)
     )
 
