@@ -22,11 +22,12 @@ from streams import EPSILON, Walk, bare_floors, plan_for
 import sfumato as sf
 from sfumato.core.lane_vectors import four, put
 from sfumato.core.numerics import UNIT
-from sfumato.models.chain_loops import carry_four
+from sfumato.models.carry_loops import carry_four
+from sfumato.stream.draw_loops import draw_column, inform_one
 from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.kept_channel_loops import CHAINS, least_repair, leaves_of, output_marginal
 from sfumato.stream.mixture_loops import blend, logs_up, marginal_error, ratios
-from sfumato.stream.stepping import draw_column, inform_one, marginal
+from sfumato.stream.stepping import marginal
 
 STREAMS = 10_000
 

@@ -10,8 +10,13 @@ from numba import njit
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.lane_vectors import (
     above_zero,
+    address,
+    crossed,
+    fetch,
+    first_lane,
     floats_of,
     four,
+    four_at,
     lane,
     larger,
     largest,
@@ -21,6 +26,7 @@ from sfumato.core.lane_vectors import (
     same_whole,
     smaller,
     smallest,
+    sum_of,
     up_to,
     wholes,
     wholes_of,
@@ -67,3 +73,33 @@ def test_lanes_are_rounded_as_numbers_alone_are(
     ]
     assert np.array_equal(found, np.concatenate(due))
     assert extremes == (one.max(), one.min(), one[2])
+
+
+@njit(error_model="numpy")
+def _crossed(square: Floats, found: Floats) -> None:
+    rows = four(square, 0), four(square, 4), four(square, 8), four(square, 12)
+    for place, column in enumerate(crossed(*rows)):
+        put(found, 4 * place, column)
+
+
+def test_rows_are_crossed_to_columns() -> None:
+    square, found = np.arange(16.0).reshape(4, 4), np.empty(16)
+    _crossed(square, found)
+    assert np.array_equal(found.reshape(4, 4), square.T)
+
+
+@njit(error_model="numpy")
+def _looked_up(given: Floats, place: int, wanted: float) -> tuple[float, float, int]:
+    fetch(given, place)
+    value = four_at(address(given, place))
+    return lane(value, 3), sum_of(value), first_lane(value, wanted)
+
+
+@given(st.lists(st.integers(0, 3), min_size=8, max_size=8), st.integers(0, 4), st.integers(0, 3))
+def test_four_at_an_address_are_those_of_the_array(
+    given: list[int], place: int, wanted: int
+) -> None:
+    last, total, first = _looked_up(np.array(given, dtype=np.float64), place, float(wanted))
+    some = given[place : place + 4]
+    assert (last, total) == (some[3], sum(some))
+    assert first == (some.index(wanted) if wanted in some else 4)

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 from sfumato.core.arrays import Floats, Ints
-from sfumato.models.chain_loops import Known, advance, carry_four
+from sfumato.models.carry_loops import carry_four
+from sfumato.models.chain_loops import Known, advance
 
 
 # Not kept on disk: a loop of a test would not see that what it calls has changed.

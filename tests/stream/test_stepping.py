@@ -5,14 +5,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from sfumato.core.belief import Belief
+from sfumato.core.lane_vectors import put
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.policy import Tables, part_weights
-from sfumato.stream import mixture_loops, stepping
+from sfumato.stream import draw_loops, mixture_loops, stepping
 from sfumato.stream.fleet_arrays import StreamArrays
-from tests.compiled import NO_LIMIT, PART, WHOLE, Floats, handmade, kept_rows, mixed_weights
+from sfumato.stream.kept_channel_loops import output_marginal
+from tests.compiled import NO_LIMIT, PART, WHOLE, Floats, Ints, handmade, kept_rows, mixed_weights
 from tests.strategies import beliefs, positive_matrices
 
 
@@ -35,7 +38,7 @@ def drawn(tables: Tables, parts: int, blend: list[int], symbol: int, words: list
     blends[:, : len(blend)] = blend
     charges = np.zeros((count, 2))
     ready = (nothing, nothing, np.full(count, parts), blends, charges, nothing, columns, nothing)
-    stepping.draw(tables, ready, np.full(count, symbol), np.array(words, dtype=np.uint64))
+    draw_loops.draw(tables, ready, np.full(count, symbol), np.array(words, dtype=np.uint64))
     return columns.tolist()
 
 
@@ -119,3 +122,64 @@ def test_a_marginal_is_summed_up_with_its_running_sums(belief: Floats, scale: fl
     assert pair == pytest.approx([joints[0, :2].sum(), joints[0, 2:].sum()], rel=1e-15)
     stepping.marginal(joints, 0, 1, pair, sums)
     assert pair == pytest.approx([joints[0, ::2].sum(), joints[0, 1::2].sum()], rel=1e-15)
+
+
+# Several streams, or columns, at a time ----------------------------------------------------------
+
+
+# Not kept on disk: a loop of a test would not see that what it calls has changed.
+@njit(error_model="numpy")
+def _summed(joints: Floats, which: Ints, told: Floats, reached: Floats, totals: Floats) -> None:
+    put(totals, 0, stepping.four_marginals(joints, which, 0, 0, told, reached))
+
+
+@given(st.integers(1, 11), st.integers(0, 2**32 - 1))
+def test_four_marginals_are_those_of_each_stream_alone(size: int, seed: int) -> None:
+    joints, which = np.random.default_rng(seed).random((6, size)), np.array([4, 0, 5, 2])
+    told, reached, totals = np.empty((4, size)), np.empty((4, size)), np.empty(4)
+    _summed(joints, which, told, reached, totals)
+    for place, stream in enumerate(which):
+        alone, sums = np.empty(size), np.empty(size)
+        total = stepping.marginal(joints, stream, 1, alone, sums)
+        assert totals[place] == total
+        assert np.array_equal(told[place], alone)
+        assert np.array_equal(reached[place], sums)
+
+
+@given(st.integers(1, 24), st.integers(1, 6), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_an_output_marginal_is_summed_in_one_order_whatever_its_width(
+    size: int, rows: int, width: int, seed: int
+) -> None:
+    """By rows first where each has more than four symbols; else symbol after symbol."""
+    rng = np.random.default_rng(seed)
+    blocks, belief = -(-width // 4), rng.random(size)
+    weights = np.floor(rng.random((blocks, rows, 4)) * PART)
+    row_of = rng.integers(rows, size=(1, size)).astype(np.uint16)
+    nodes, out = np.array([[0, rows, 0, 4 * blocks, width]]), np.empty(4 * blocks)
+    room = np.empty(max(rows, size))
+    output_marginal(nodes, row_of, weights.reshape(-1, 4), 0, belief, room, out)
+    for y in range(4 * blocks):
+        column, total = weights[y // 4, :, y % 4].tolist(), 0.0
+        if size > 4 * rows:
+            masses = [0.0] * rows
+            for x, row in enumerate(row_of[0].tolist()):
+                masses[row] += float(belief[x])
+            for row in range(rows):
+                total += masses[row] * column[row]
+        else:
+            for x, row in enumerate(row_of[0].tolist()):
+                total += float(belief[x]) * column[row]
+        assert out[y] == total
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=11).filter(any))
+def test_what_rounding_leaves_goes_to_the_first_of_the_largest(shares: list[int]) -> None:
+    """Equal shares are frequent here: the first of them gets it, whichever lane it is in."""
+    width, total = len(shares), float(sum(shares))
+    room = -(-width // 4) * 4
+    out, blends = np.full(room, 9.0 * PART), np.zeros((1, room), dtype=np.int64)
+    out[:width] = np.array(shares) * float(PART)
+    mixture_loops.blend(out, total, width, blends, 0)
+    due = [int(share * float(PART) / total + 0.5) for share in shares]
+    due[due.index(max(due))] += PART - sum(due)
+    assert blends[0, :width].tolist() == due

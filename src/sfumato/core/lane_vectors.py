@@ -126,6 +126,43 @@ def item(_typing, array, place):
 
 
 @instructions
+def address(_typing, array, place):
+    """Where an entry of an array without gaps stands: for `four_at`."""
+
+    def find(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(builder.gep(data, [args[1]]), ir.IntType(64))
+
+    return types.int64(array, types.int64), find
+
+
+@instructions
+def four_at(_typing, place):
+    """Four floats that begin at an address: in one of two arrays, and nobody asks which."""
+
+    def load(_context, builder, _sig, args):
+        return builder.load(builder.inttoptr(args[0], _FLOATS.as_pointer()), align=8)
+
+    return FOUR(types.int64), load
+
+
+@instructions
+def fetch(_typing, array, place):
+    """Begin to bring an entry of an array near: it is needed soon."""
+
+    def hint(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        at = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        kinds = [at.type, _WORD, _WORD, _WORD]
+        known = ir.FunctionType(ir.VoidType(), kinds)
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [at.type], known)
+        builder.call(prefetch, [at, _WORD(0), _WORD(3), _WORD(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), hint
+
+
+@instructions
 def pairs(_typing, array, place):
     """Four pairs that follow each other in an array: the first of each, and the second."""
 
@@ -179,6 +216,23 @@ def beside(_typing, one, two, three, last):
         return value
 
     return FOUR(*[types.float64] * _COUNT), join
+
+
+@instructions
+def crossed(_typing, one, two, three, last):
+    """Four times four numbers, rows for columns: the first of each, the second of each, and on."""
+
+    def turn(context, builder, sig, args):
+        def mix(first, second, order):
+            return builder.shuffle_vector(first, second, _order(order))
+
+        even, odd, low, high = [0, 4, 2, 6], [1, 5, 3, 7], [0, 1, 4, 5], [2, 3, 6, 7]
+        a, b, c, d = args
+        evens, odds = (mix(a, b, even), mix(c, d, even)), (mix(a, b, odd), mix(c, d, odd))
+        turned = [mix(*half, order) for order in (low, high) for half in (evens, odds)]
+        return context.make_tuple(builder, sig.return_type, turned)
+
+    return types.UniTuple(FOUR, _COUNT)(*[FOUR] * _COUNT), turn
 
 
 @instructions
@@ -295,3 +349,29 @@ def lane(_typing, value, place):
         return builder.extract_element(args[0], builder.trunc(args[1], _WORD))
 
     return (types.float64 if value == FOUR else types.int64)(value, types.int64), take
+
+
+@instructions
+def sum_of(_typing, value):
+    """The sum of the four, two and two of them first."""
+
+    def add(_context, builder, _sig, args):
+        other = builder.shuffle_vector(args[0], args[0], _order([2, 3, 0, 1]))
+        halves = builder.fadd(args[0], other)
+        one, two = (builder.extract_element(halves, _WORD(place)) for place in (0, 1))
+        return builder.fadd(one, two)
+
+    return types.float64(FOUR), add
+
+
+@instructions
+def first_lane(_typing, value, wanted):
+    """The first lane with a number; 4 if none has it."""
+
+    def find(_context, builder, _sig, args):
+        found = builder.fcmp_ordered("==", args[0], _spread(builder, args[1], _FLOATS))
+        whole = ir.IntType(64)
+        lanes = builder.zext(builder.bitcast(found, ir.IntType(_COUNT)), whole)
+        return builder.cttz(builder.or_(lanes, whole(1 << _COUNT)), ir.IntType(1)(1))
+
+    return types.int64(FOUR, types.float64), find

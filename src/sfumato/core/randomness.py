@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol, Self, SupportsIndex
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 from sfumato.core import checks
@@ -57,7 +57,9 @@ __all__ = (
 
 _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
+_CIPHER_BYTES = 16
 _SINGLE_WORDS = 256
+_NO_WORDS = np.empty(0, dtype=np.uint64)
 _MIN_SECRET_BYTES = 16
 # Sixteen random bytes have fewer different ones once in 10**12 keys; typed ones often do.
 _MIN_SECRET_KINDS = 8
@@ -276,7 +278,7 @@ class _Secure(_Uncopied):
 
     def _restart(self) -> None:
         self._key = os.urandom(_KEY_BYTES)
-        self._ready = np.empty(0, dtype=np.uint64)
+        self._ready = _NO_WORDS
         self._single: list[int] = []
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -284,6 +286,10 @@ class _Secure(_Uncopied):
         with self._lock:
             if count > self._ready.size:
                 self._refill(count)
+            if count == self._ready.size:
+                # All that is left: handed over, and held by nobody else.
+                taken, self._ready = self._ready, _NO_WORDS
+                return taken
             taken = self._ready[:count].copy()
             # Used coins are wiped: memory that is read later must not tell them.
             self._ready[:count] = 0
@@ -298,9 +304,13 @@ class _Secure(_Uncopied):
                 self._single.extend(self.words(_SINGLE_WORDS).tolist())
 
     def _refill(self, count: int) -> None:
-        stream = _keystream(self._key, max(_BLOCK_BYTES, 8 * count) + _KEY_BYTES)
-        self._key = stream[:_KEY_BYTES]
-        self._ready = np.frombuffer(bytearray(stream[_KEY_BYTES:]), dtype="<u8")
+        size = _KEY_BYTES + max(_BLOCK_BYTES, 8 * count)
+        # The cipher wants room for a block more. Coins stand nowhere else, so that all are wiped.
+        room = np.empty(size + _CIPHER_BYTES, dtype=np.uint8)
+        _cipher(self._key, 0).update_into(bytes(size), room.data)
+        self._key = room[:_KEY_BYTES].tobytes()
+        room[:_KEY_BYTES] = 0
+        self._ready = room[_KEY_BYTES:size].view("<u8")
 
     def at(self, address: Address) -> Randomness:
         return self
@@ -381,6 +391,11 @@ class _Key(_Keyed):
 
 def _keystream(key: bytes, size: int, skip: int = 0) -> bytes:
     """Bytes `skip` to `skip + size` of the AES-256-CTR keystream of a key used for nothing else."""
-    block, offset = divmod(skip, 16)
-    cipher = Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
-    return cipher.update(bytes(offset + size))[offset:]
+    block, offset = divmod(skip, _CIPHER_BYTES)
+    return _cipher(key, block).update(bytes(offset + size))[offset:]
+
+
+def _cipher(key: bytes, block: int) -> CipherContext:
+    """AES-256-CTR from some block on."""
+    count = block.to_bytes(_CIPHER_BYTES, "big")
+    return Cipher(algorithms.AES(key), modes.CTR(count)).encryptor()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
-from sfumato.core.lane_vectors import beside, four, item, lane, put, same
+from sfumato.core.lane_vectors import four, item, put, same
 
 Known: TypeAlias = Floats | tuple[Floats, NDArray[np.int32], NDArray[np.int32]]
 _UNIT = 2.0**-53
@@ -69,24 +69,6 @@ def spread(joint: Floats, known: Known, backoff: Floats, background: Floats, wor
         for context in range(tail, joint.size, tails):
             mixed += joint[context] * backoff[context]
         _add_rows(known, joint, backoff, background, mixed, tail, work)
-
-
-def carry_four(  # type: ignore[empty-body]
-    joints: Floats, which: Ints, known: Known, backoff: Floats, background: Floats, work: Floats
-) -> bool:
-    """Carry the joints of four streams one moment forward, side by side, where that is possible.
-
-    Sums run over contexts in their order, as for one stream, and wait for each other no longer than
-    those of one stream do. It is possible for known rows that are a matrix, and order 1.
-
-    Args:
-        joints: One row per stream, changed in place.
-        which: The four.
-        known: As in `advance`; so are the others.
-        backoff: Weight of the background.
-        background: What rows are mixed with.
-        work: Work space, eight times as long as a row.
-    """
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -194,68 +176,6 @@ def _add_sparse(
             following[indices[place]] += weight * data[place]
 
 
-def _carry_dense(
-    joints: Floats, which: Ints, known: Any, backoff: Floats, background: Floats, work: Floats
-) -> bool:
-    size = background.size
-    if joints.shape[1] != size:
-        return False
-    one, two, three, last = which[0] * size, which[1] * size, which[2] * size, which[3] * size
-    mixed = same(0.0)
-    for context in range(size):
-        here = beside(
-            item(joints, one + context),
-            item(joints, two + context),
-            item(joints, three + context),
-            item(joints, last + context),
-        )
-        mixed += here * same(item(backoff, context))
-        put(work, 4 * context, here * same(1 - item(backoff, context)))
-    begin, many, total = 4 * size, size - size % 8, same(0.0)
-    for x in range(0, many, 8):
-        a, b = mixed * same(item(background, x)), mixed * same(item(background, x + 1))
-        c, d = mixed * same(item(background, x + 2)), mixed * same(item(background, x + 3))
-        e, f = mixed * same(item(background, x + 4)), mixed * same(item(background, x + 5))
-        g, h = mixed * same(item(background, x + 6)), mixed * same(item(background, x + 7))
-        for context in range(size):
-            weight, row = four(work, 4 * context), context * size + x
-            a += weight * same(item(known, row))
-            b += weight * same(item(known, row + 1))
-            c += weight * same(item(known, row + 2))
-            d += weight * same(item(known, row + 3))
-            e += weight * same(item(known, row + 4))
-            f += weight * same(item(known, row + 5))
-            g += weight * same(item(known, row + 6))
-            h += weight * same(item(known, row + 7))
-        place = begin + 4 * x
-        put(work, place, a)
-        put(work, place + 4, b)
-        put(work, place + 8, c)
-        put(work, place + 12, d)
-        put(work, place + 16, e)
-        put(work, place + 20, f)
-        put(work, place + 24, g)
-        put(work, place + 28, h)
-    for x in range(many, size):
-        a = mixed * same(item(background, x))
-        for context in range(size):
-            a += four(work, 4 * context) * same(item(known, context * size + x))
-        put(work, begin + 4 * x, a)
-    for x in range(size):
-        total += four(work, begin + 4 * x)
-    for x in range(size):
-        share = four(work, begin + 4 * x) / total
-        joints[which[0], x], joints[which[1], x] = lane(share, 0), lane(share, 1)
-        joints[which[2], x], joints[which[3], x] = lane(share, 2), lane(share, 3)
-    return True
-
-
-def _carry_sparse(
-    joints: Floats, which: Ints, known: Any, backoff: Floats, background: Floats, work: Floats
-) -> bool:
-    return False
-
-
 def _dense_mean(known: Any, context: int, values: Floats) -> float:
     mean = 0.0
     for symbol in range(values.size):
@@ -271,21 +191,17 @@ def _sparse_mean(known: Any, context: int, values: Floats) -> float:
     return mean
 
 
-_ROW: Any = {
+ROW_LOOPS: Any = {
     "strict": False,
     "jit_options": {"error_model": "numpy", "forceinline": True, "_nrt": False},
 }
-overload(_add_rows, **_ROW)(
+"""How numba is told which of two loops is for known rows of a kind."""
+overload(_add_rows, **ROW_LOOPS)(
     lambda known, joint, backoff, background, mixed, tail, work: (
         _add_dense if isinstance(known, Array) else _add_sparse
     )
 )
-overload(carry_four, **_ROW)(
-    lambda joints, which, known, backoff, background, work: (
-        _carry_dense if isinstance(known, Array) else _carry_sparse
-    )
-)
-overload(_row_mean, **_ROW)(
+overload(_row_mean, **ROW_LOOPS)(
     lambda known, context, values: _dense_mean if isinstance(known, Array) else _sparse_mean
 )
 

@@ -25,8 +25,8 @@ from sfumato.core.state import StreamState
 from sfumato.stream.fleet_answers import RELEASED, Codes, Run, Seen, Step
 from sfumato.stream.fleet_loop import Batch, Moves
 from sfumato.stream.fleet_streams import Backup, FleetStreams
+from sfumato.stream.next_moves import OBSERVE, PASSING, RELEASE
 from sfumato.stream.plan import Plan
-from sfumato.stream.run_loops import OBSERVE, PASSING, RELEASE
 from sfumato.stream.solved_steps import SolvedSteps
 
 Alone = Callable[[int, int], bool]
@@ -101,7 +101,7 @@ class Fleet(FleetStreams):
         """
         self._check_whole()
         streams = self._chosen(which, len(values))
-        batch = Batch.one_each(streams)
+        batch = self._everyone().again() if which is None else Batch.one_each(streams)
         moves = self._moves(batch, self._cells(values))
         self._go(RELEASE, batch, moves, lambda row, at: self._entered(moves, row, at, values[row]))
         return self._answered(streams, moves, whole=which is None)
@@ -353,17 +353,6 @@ class Fleet(FleetStreams):
         if given.size and not (given.min() >= least and given.max() < size):
             raise InvalidParameter(name, "others", f"be places in the alphabet, or {least} to -1")
         return given.astype(np.int64)
-
-    def _chosen(self, which: Ints | None, count: int | None) -> Ints:
-        if which is None:
-            streams = np.arange(len(self))
-        else:
-            streams = self._checked(which)
-            if len(np.unique(streams)) != len(streams):
-                raise InvalidParameter("which", "other places", "be places of different streams")
-        if count is not None and count != len(streams):
-            raise InvalidParameter("values", count, f"be one per stream, {len(streams)}")
-        return streams
 
     def _cells(self, values: Values) -> Ints:
         """Number of each value, or batch; -1 where a value is outside the alphabet."""

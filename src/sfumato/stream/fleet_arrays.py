@@ -30,7 +30,7 @@ from sfumato.solver.design_result import Design
 from sfumato.solver.loop_tables import LoopTables
 from sfumato.solver.policy import Policy, Tables
 from sfumato.solver.solving_tables import are_solving
-from sfumato.stream import stepping
+from sfumato.stream import draw_loops, stepping
 from sfumato.stream.sighted_solve_loops import program_room, solve_sighted_channels
 from sfumato.stream.stepping import SIDE_BY_SIDE
 
@@ -50,7 +50,7 @@ class Prepared(NamedTuple):
         columns: The column that was drawn, once it is.
         released: The symbol that it releases.
 
-    In the order of `stepping.Ready`.
+    In the order of `draw_loops.Ready`.
     """
 
     which: Ints
@@ -100,7 +100,7 @@ def _work(size: int, rows: int, width: int) -> _Work:
         reached=np.zeros((SIDE_BY_SIDE, size)),
         figures=np.ones((4, SIDE_BY_SIDE)),
         leaves=np.zeros(SIDE_BY_SIDE, dtype=np.int64),
-        mass=np.zeros(max(rows, size)),
+        mass=np.zeros(max(rows, size) + 3),
         outs=np.zeros((SIDE_BY_SIDE, width)),
     )
 
@@ -261,7 +261,7 @@ class StreamArrays:
 
         def part(rows: slice, _worker: int) -> None:
             ready: Any = tuple(prepared.of(rows))
-            stepping.draw(self.tables, ready, symbols[rows], words[rows])
+            draw_loops.draw(self.tables, ready, symbols[rows], words[rows])
 
         self._shared(len(symbols), part)
         return self.inform(prepared)
@@ -271,7 +271,7 @@ class StreamArrays:
 
         def part(rows: slice, worker: int) -> None:
             ready: Any = tuple(prepared.of(rows))
-            stepping.inform(*(self.tables, *self._streams, ready, self._work[worker].mass))
+            draw_loops.inform(*(self.tables, *self._streams, ready, self._work[worker].mass))
 
         self._shared(len(prepared.which), part)
         return prepared.released

@@ -18,13 +18,13 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compile_events import is_eager
 from sfumato.core.ledger import Ledgers
 from sfumato.core.purpose import Fallback
-from sfumato.stream import row_loops, run_loops
+from sfumato.stream import next_moves, row_loops, run_loops, serve_loop
 from sfumato.stream.fleet_answers import Codes
 from sfumato.stream.fleet_arrays import StreamArrays
+from sfumato.stream.next_moves import RELEASE
 from sfumato.stream.plan import Plan
-from sfumato.stream.run_loops import RELEASE
 
-_FALLBACKS = {Fallback.SUPPRESS: run_loops.SUPPRESS, Fallback.REPEAT: run_loops.REPEAT}
+_FALLBACKS = {Fallback.SUPPRESS: next_moves.SUPPRESS, Fallback.REPEAT: next_moves.REPEAT}
 NO_WORDS = np.zeros(0, dtype=np.uint64)
 _NO_LOSSES = np.zeros((0, 0))
 _FEW_ROWS = 4_096
@@ -96,6 +96,10 @@ class Batch:
         """One row of every stream, in their order."""
         rows = np.arange(len(streams))
         return cls(streams, rows, rows.copy(), rows + 1, rows)
+
+    def again(self) -> Self:
+        """The same rows from their beginning."""
+        return replace(self, turns=self.begins.copy())
 
     @classmethod
     def of(cls, which: Ints, slots: Ints) -> Self:
@@ -239,10 +243,10 @@ class FleetLoop:
         self._options = np.zeros(8, dtype=np.int64)
         self._options[1:] = (
             arrays.chain.order,
-            _FALLBACKS.get(plan.on_exhausted, run_loops.STOP),
-            _FALLBACKS.get(plan.on_unknown, run_loops.STOP),
+            _FALLBACKS.get(plan.on_exhausted, next_moves.STOP),
+            _FALLBACKS.get(plan.on_unknown, next_moves.STOP),
             plan.sight is not None,
-            run_loops.NO_GUESS,
+            next_moves.NO_GUESS,
             0,
             len(plan.model.alphabet),
         )
@@ -281,11 +285,14 @@ class FleetLoop:
                 _enter(self.held(last), batch.streams, before)
             return bool((batch.turns < batch.ends).any())
 
+        stopped: list[int] = []
+
         def part(begin: int, end: int, worker: int) -> None:
-            run_loops.follow(*(options, begin, end, *given, *self._arrays.room(worker)))
+            everything = (options, begin, end, *given, *self._arrays.room(worker))
+            stopped.append(run_loops.follow(*everything))
 
         self._arrays.share(batch.split(self._arrays.threads), part)
-        return bool((batch.turns < batch.ends).any())
+        return any(stopped)
 
     def _is_ready(self, batch: Batch, options: Ints, given: tuple[Any, ...]) -> bool:
         """Whether the loop is compiled, or there are as many rows as that is worth."""
@@ -300,15 +307,15 @@ class FleetLoop:
         return self._ready
 
     def served(self, moves: Moves, last: Ints, before: Before) -> Served:
-        """Release the first stream value by value: see `run_loops.serve`."""
+        """Release the first stream value by value: see `serve_loop.serve`."""
         batch = Batch.one_each(np.zeros(1, dtype=np.int64))
         options, given = self._entries(RELEASE, batch, moves, last, before, first=True)
         # Whoever asks for one value after another is told of a silence by the plan.
-        options[2] = options[3] = run_loops.STOP
+        options[2] = options[3] = next_moves.STOP
         room = self._arrays.room(0)
         held = (batch.turns, before.entered, moves.cells, moves.words, moves.released)
         everything = (*held, options, 0, 1, *given, *room)
-        return Served(run_loops.serve(*everything), everything)
+        return Served(serve_loop.serve(*everything), everything)
 
     def _entries(
         self, mode: int, batch: Batch, moves: Moves, last: Ints, before: Before, *, first: bool
@@ -325,7 +332,7 @@ class FleetLoop:
         """How the best constants of pauses are found now, and the losses that takes."""
         loss = self._plan.value_loss
         if not self.pausing or loss is None:
-            return run_loops.NO_GUESS, _NO_LOSSES
+            return next_moves.NO_GUESS, _NO_LOSSES
         if not loss.stored:
-            return run_loops.NO_GUESS, _NO_LOSSES
-        return run_loops.TABLE, np.ascontiguousarray(loss.matrix)
+            return next_moves.NO_GUESS, _NO_LOSSES
+        return next_moves.TABLE, np.ascontiguousarray(loss.matrix)

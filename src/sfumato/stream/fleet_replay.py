@@ -17,10 +17,10 @@ from sfumato.stream.evidence import Evidence
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.fleet_arrays import PREPARED, Prepared
 from sfumato.stream.fleet_loop import Batch, Details, Moves
+from sfumato.stream.next_moves import OBSERVE
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.plan import Plan
 from sfumato.stream.released_tracks import ReleasedTracks
-from sfumato.stream.run_loops import OBSERVE
 
 
 class NotReleased(Exception):

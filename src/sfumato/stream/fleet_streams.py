@@ -19,7 +19,7 @@ from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.store.answer_columns import PositionColumns
 from sfumato.stream.fleet_arrays import StreamArrays
-from sfumato.stream.fleet_loop import FleetLoop
+from sfumato.stream.fleet_loop import Batch, FleetLoop
 from sfumato.stream.plan import Plan
 from sfumato.stream.stored_states import stored_positions
 
@@ -65,6 +65,7 @@ class FleetStreams(Guarded):
         self._listed: tuple[str, ...] = ()
         self._numbers: dict[str, int] = {}
         self._torn = False
+        self._all = Batch.one_each(np.arange(0))
         self._loop = FleetLoop(plan, self._arrays, self._ledgers)
         self._slots = np.full(count, -1, dtype=np.int64)
         self._add(streams, states)
@@ -273,3 +274,20 @@ class FleetStreams(Guarded):
         if not whole or (given.size and not (given.min() >= 0 and given.max() < len(self))):
             raise InvalidParameter("which", "other places", "be places of different streams")
         return given.astype(np.int64)
+
+    def _everyone(self) -> Batch:
+        """One row of every stream; made anew when streams have come."""
+        if len(self._all.streams) != len(self):
+            self._all = Batch.one_each(np.arange(len(self)))
+        return self._all
+
+    def _chosen(self, which: Ints | None, count: int | None) -> Ints:
+        if which is None:
+            streams = self._everyone().streams
+        else:
+            streams = self._checked(which)
+            if len(np.unique(streams)) != len(streams):
+                raise InvalidParameter("which", "other places", "be places of different streams")
+        if count is not None and count != len(streams):
+            raise InvalidParameter("values", count, f"be one per stream, {len(streams)}")
+        return streams

@@ -29,6 +29,7 @@ Tables of kept channels (`Tables` in `sfumato.solver.policy`, in this order):
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,11 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.lane_vectors import (
     above_zero,
+    address,
     four,
+    four_at,
     item,
+    lane,
     larger,
     largest,
     pairs,
@@ -54,6 +58,7 @@ from sfumato.solver.policy import LANES
 Shorts = NDArray[np.uint16]
 _SYMBOL = 2**SYMBOL_BITS - 1
 _UNITS = np.eye(LANES)
+_FOUR_BYTES = 8 * LANES
 CHAINS = 8
 """How many beliefs go down the tree side by side."""
 
@@ -67,13 +72,10 @@ def output_marginal(
     mine = c * size
     # Symbols that share a row are gathered first, if there are enough of them to make it worth it.
     gathered = size > 4 * rows
-    if gathered and rows <= LANES:
-        # Sums of up to four rows, side by side: what is not of a row adds 0 to it.
-        sums = same(0.0)
-        for x in range(size):
-            sums += same(item(belief, x)) * four(_UNITS, LANES * np.int64(item(row_of, mine + x)))
-        put(mass, 0, sums)
-    elif gathered:
+    if width == LANES and (rows <= LANES or not gathered):
+        put(out, 0, _narrow_marginal(row_of, weights, mine, first, rows, gathered, belief))
+        return
+    if gathered:
         for row in range(rows):
             mass[row] = 0.0
         for x in range(size):
@@ -88,6 +90,34 @@ def output_marginal(
                 place = start + np.int64(item(row_of, mine + x))
                 sums += same(item(belief, x)) * four(weights, LANES * place)
         put(out, LANES * block, sums)
+
+
+@njit(**IN_PLACE, forceinline=True)
+def _narrow_marginal(
+    row_of: Shorts,
+    weights: Floats,
+    mine: int,
+    first: int,
+    rows: int,
+    gathered: bool,
+    belief: Floats,
+) -> Any:
+    """`output_marginal` of a channel of four columns, as most have, to the same bits.
+
+    How many rows a channel has cannot be foreseen, and a processor that guesses wrong loses more
+    than it takes to do both: symbols are summed to rows (by unit vectors) or at once to columns,
+    by the same instructions, and sums of rows are taken on to columns whether or not they are any.
+    """
+    base = address(_UNITS, 0) if gathered else address(weights, LANES * first)
+    sums, through = same(0.0), same(0.0)
+    for x in range(belief.size):
+        place = _FOUR_BYTES * np.int64(item(row_of, mine + x))
+        sums += same(item(belief, x)) * four_at(base + place)
+    for row in range(LANES):
+        # Beyond the last row there is nothing: 0 times anything.
+        last = LANES * (first + min(row, rows - 1))
+        through += same(lane(sums, row)) * four(weights, last)
+    return up_to(LANES if gathered else 0, through, sums)
 
 
 @njit(**IN_PLACE, forceinline=True)

@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.lane_vectors import (
+    first_lane,
     floats_of,
     four,
     larger,
@@ -21,6 +22,7 @@ from sfumato.core.lane_vectors import (
     put,
     same,
     same_whole,
+    sum_of,
     up_to,
     wholes,
     wholes_of,
@@ -35,16 +37,20 @@ _PART = 2**PART_BITS
 @njit(**IN_PLACE, forceinline=True)
 def blend(out: Floats, total: float, width: int, blends: Ints, place: int) -> None:
     """Round an output marginal to integers that sum to `2**PART_BITS`."""
-    first = place * blends.shape[1]
+    first, none = place * blends.shape[1], same(0.0)
+    sums, most = none, none
     for y in range(0, width, LANES):
         rounded = wholes_of(four(out, y) / same(total) + same(0.5))
         put(blends, first + y, rounded)
-    left, most = _PART, 0
-    for y in range(width):
-        left -= blends[place, y]
-        if blends[place, y] > blends[place, most]:
-            most = y
-    blends[place, most] += left
+        # As floats: whole numbers of at most 2**PART_BITS, and their sums, are exact.
+        owned = up_to(width - y, floats_of(rounded), none)
+        sums, most = sums + owned, larger(most, owned)
+    left, highest = _PART - np.int64(sum_of(sums)), largest(most)
+    for y in range(0, width, LANES):
+        at = first_lane(floats_of(wholes(blends, first + y)), highest)
+        if at < LANES:
+            blends[place, y + at] += left
+            break
 
 
 @njit(**IN_PLACE, forceinline=True)

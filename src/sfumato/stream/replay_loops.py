@@ -8,13 +8,13 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.solver.policy import LANES, WHOLE, Tables
 from sfumato.solver.solving_tables import HEADER
+from sfumato.stream.draw_loops import BITS
 from sfumato.stream.solved_channel_loops import (
     are_solved,
     column_that_released,
     row_of_symbol,
     weight_of,
 )
-from sfumato.stream.stepping import BITS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

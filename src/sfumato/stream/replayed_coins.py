@@ -23,9 +23,9 @@ from sfumato.core.randomness import Domain, Randomness, words_at
 from sfumato.stream.audit_checks import CheckedBatch
 from sfumato.stream.audit_report import AuditReport, Kind, ReplayReport
 from sfumato.stream.checked_columns import CheckedColumns
+from sfumato.stream.draw_loops import draw
 from sfumato.stream.fleet_answers import RELEASED, SKIPPED
 from sfumato.stream.plan import Plan
-from sfumato.stream.stepping import draw
 
 _UNKNOWN = object()
 """In place of a true value that is not at hand."""

@@ -3,8 +3,8 @@
 Some streams at a time, one value of each: a processor waits for memory and for results most of the
 time if it has one stream to think of, and hardly if it has several. Each goes through all of its
 values in a batch, so that its belief stays in the nearest memory; then the next one takes its
-place. The stages are those of `stepping.py`, `allowance` of `core/allowance_loops.py` and `spread`
-of `models/chain_loops.py`: a stream gets the same answers here, alone and in a plan.
+place. The stages are those of `next_moves.py`, `stepping.py`, `draw_loops.py` and, for predictions,
+`models/carry_loops.py`: a stream gets the same answers here, alone and in a plan.
 
 What the loop does not cover (a belief that the policy misses, a refusal, a substitute, a channel
 that is solved at its step) stops its stream before that value: whoever called does the one step,
@@ -13,77 +13,39 @@ and calls again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.account_loops import add_charge
-from sfumato.core.allowance_loops import allowance, pauses
 from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
-from sfumato.models.chain_loops import Known, carry_four, normalise, spread
+from sfumato.models.carry_loops import carry_on
+from sfumato.models.chain_loops import Known
 from sfumato.solver.policy import WHOLE
 from sfumato.solver.solving_tables import HEADER
+from sfumato.stream.draw_loops import BITS, Words, draw_column, inform_one
 from sfumato.stream.fleet_answers import RELEASED, REPEATED, SKIPPED, SUPPRESSED
 from sfumato.stream.kept_channel_loops import Shorts
+from sfumato.stream.next_moves import (
+    GONE,
+    HALT,
+    NO_GUESS,
+    OBSERVE,
+    PASS,
+    PASSING,
+    PAUSE,
+    REPEAT,
+    STOP,
+    TELL,
+    next_move,
+)
 from sfumato.stream.row_loops import best_constant, column_of
 from sfumato.stream.sighted_solve_loops import Program, solve_sighted_channels
 from sfumato.stream.solved_channel_loops import column_of_signal, drawn_column, weight_of
-from sfumato.stream.stepping import (
-    BITS,
-    PREPARED,
-    SIDE_BY_SIDE,
-    Words,
-    draw_column,
-    inform_one,
-    prepare,
-)
+from sfumato.stream.stepping import PREPARED, SIDE_BY_SIDE, prepare
 
-RELEASE, OBSERVE = 0, 1
-"""Whether columns are drawn, or found by what was seen to leave."""
-STOP, SUPPRESS, REPEAT = 0, 1, 2
-"""What to do where nothing can leave: let the plan see to it, or be silent in one of two ways."""
-UNKNOWN, PASSING = -1, -2
-"""Cells that are none: a value outside the alphabet, and a moment without a value."""
-NO_GUESS, TABLE = 0, 1
-"""How the best constant of a pause is found: by the plan, or from a table of losses."""
 _MODE, _ORDER, _EXHAUSTED, _UNKNOWN, _SIGHTED, _GUESS, _FIRST, _SYMBOLS = range(8)
-_TELL, _PASS, _PAUSE, _GONE, _STOP = range(5)
-"""What a stream does next: release a value, let a moment pass or only a constant leave, be silent
-for want of budget, or leave the step to the plan."""
-
-
-@njit(**IN_PLACE, forceinline=True)
-def _next_move(
-    passing: bool,
-    rule_counts: Ints,
-    rule_amounts: Floats,
-    counts: Ints,
-    spent: Floats,
-    recent: Floats,
-    stream: int,
-    allowed: Floats,
-    lane: int,
-) -> int:
-    """What a stream does next, and in a row of `allowed` what that may leak."""
-    allowed[lane, 0], allowed[lane, 1] = 0.0, 0.0
-    if passing:
-        return _PASS
-    count = counts[stream]
-    if pauses(rule_counts, count, recent, stream):
-        return _PAUSE
-    sip = allowance(rule_counts, rule_amounts, count, spent[stream, 0], recent, stream, 0)
-    ldp = allowance(rule_counts, rule_amounts, count, spent[stream, 1], recent, stream, 1)
-    if sip <= 0.0 or ldp <= 0.0:
-        return _GONE
-    if sip < USELESS_BELOW or ldp < USELESS_BELOW:
-        return _STOP
-    allowed[lane, 0], allowed[lane, 1] = sip, ldp
-    return _TELL
 
 
 @njit(**IN_PLACE)
@@ -196,7 +158,7 @@ def follow(
         lanes: Work space: for each stream under way its place in `streams`, itself, its channel,
             mixing weight, status and next move, and streams that go on. What they may leak, what
             they do and the integers they mix with, or words of their channels, follow, then the
-            work space of `prepare`, that of `spread` and that of `carry_four`.
+            work space of `prepare`, and that of `carry_on`.
         program: Work space of far-sighted channels that are solved at their step; None where
             channels are kept, and then nothing of it is compiled.
     """
@@ -227,7 +189,7 @@ def follow(
         for at in range(under_way):
             row = rows[turns[groups[at]]]
             passing = outcomes[row] == SKIPPED if observed else cells[row] == PASSING
-            moves[at] = _next_move(
+            moves[at] = next_move(
                 passing, rule_counts, rule_amounts, counts, spent, recent, which[at], allowed, at
             )
         prepare(
@@ -292,8 +254,8 @@ def follow(
             if masses.shape[0] > 0:
                 for x in range(size):
                     masses[row, x] = beliefs[at, x]
-            if move == _STOP or (move == _TELL and status[at] != PREPARED):
-                moves[at] = _STOP
+            if move == HALT or (move == TELL and status[at] != PREPARED):
+                moves[at] = HALT
                 continue
             outcome, place, column, informs = RELEASED, -1, -1, False
             sip, ldp, moment = due[at, 0], due[at, 1], moments[stream]
@@ -302,24 +264,24 @@ def follow(
                 for _ in range(order - 1 - moment):
                     stride *= size
             # Where nothing new leaves, the plan says which of its two silences it is.
-            silent = outcomes[row] != RELEASED if observed else move == _GONE or cells[row] < 0
-            if move == _PASS:
+            silent = outcomes[row] != RELEASED if observed else move == GONE or cells[row] < 0
+            if move == PASS:
                 outcome = SKIPPED
             elif silent:
-                fallback = options[_EXHAUSTED] if move == _GONE else options[_UNKNOWN]
+                fallback = options[_EXHAUSTED] if move == GONE else options[_UNKNOWN]
                 if fallback == STOP:
-                    moves[at] = _STOP
+                    moves[at] = HALT
                     continue
                 sip, ldp, outcome = 0.0, 0.0, SUPPRESSED
                 if fallback == REPEAT and last[stream] >= 0:
                     outcome, place = REPEATED, last[stream]
-                withheld[row] = move != _GONE
-            elif move == _GONE:
-                moves[at] = _STOP
+                withheld[row] = move != GONE
+            elif move == GONE:
+                moves[at] = HALT
                 continue
-            elif move == _PAUSE:
+            elif move == PAUSE:
                 if options[_GUESS] == NO_GUESS or stride > 1:
-                    moves[at] = _STOP
+                    moves[at] = HALT
                     continue
                 place = best_constant(losses, beliefs[at], reached[at])
                 column = 0 if sighted else -1
@@ -330,7 +292,7 @@ def follow(
                     coin = np.int64(words[row] >> np.uint64(64 - BITS))
                     column = drawn_column(nodes, blends[at], cells[row], coin)
                 if column < 0:
-                    moves[at] = _STOP
+                    moves[at] = HALT
                     continue
                 place = blends[at, HEADER + column]
                 informs = used < WHOLE
@@ -342,14 +304,14 @@ def follow(
                         nodes, row_of, weights, c, used, blends, at, cells[row], words[row]
                     )
                 if column < 0:
-                    moves[at] = _STOP
+                    moves[at] = HALT
                     continue
                 place = outputs[nodes[c, 2] + column]
                 informs = nodes[c, 1] > 1 and used < WHOLE
             if observed:
                 sent = column if sighted else -1
                 if outcomes[row] != outcome or released[row] != place or signals[row] != sent:
-                    moves[at] = _STOP
+                    moves[at] = HALT
                     continue
             else:
                 outcomes[row], released[row], signals[row] = outcome, place, column
@@ -357,7 +319,7 @@ def follow(
             charges[row, 0], charges[row, 1] = sip, ldp
             if told.shape[0] > 0:
                 before[row], tells[row] = last[stream], informs
-                if masses.shape[0] > 0 and outcome == RELEASED and move == _TELL:
+                if masses.shape[0] > 0 and outcome == RELEASED and move == TELL:
                     chosen_of[row], parts_of[row], columns[row] = c, used, column
                     held = nodes[c, 4] if used > 0 else 0
                     if program is not None:
@@ -398,70 +360,32 @@ def follow(
                     add_charge(spent, recent, stream, kind, 0.0)
                 add_charge(spent, recent, stream, kind, sip if kind == 0 else ldp)
             counts[stream] += width
-        # Those that go on, four at a time while there are as many.
         going = 0
         for at in range(under_way):
-            if moves[at] != _STOP:
+            if moves[at] != HALT:
                 on[going] = which[at]
                 going += 1
                 turns[groups[at]] += 1
-        done = 0
-        while done < going:
-            stream = on[done]
-            joint = joints[stream]
-            if going - done >= 4 and carry_four(
-                joints, on[done : done + 4], known, backoff, background, crossed
-            ):
-                some = 4
-            elif moments[stream] + 1 < order:
-                normalise(joint, joint)
-                some = 1
-            else:
-                spread(joint, known, backoff, background, work)
-                normalise(work, joint)
-                some = 1
-            for at in range(done, done + some):
-                waits = moments[on[at]] + 1 < order
-                drifts[on[at]] += 2 * UNIT if waits else (6 * size + 16) * UNIT
-                moments[on[at]] += width
-            done += some
+        carry_on(
+            joints,
+            moments,
+            drifts,
+            on,
+            going,
+            order,
+            width,
+            known,
+            backoff,
+            background,
+            work,
+            crossed,
+        )
         left = 0
         for at in range(under_way):
             group = groups[at]
-            stopped += moves[at] == _STOP
-            if moves[at] != _STOP and turns[group] < ends[group]:
+            stopped += moves[at] == HALT
+            if moves[at] != HALT and turns[group] < ends[group]:
                 groups[left], which[left] = group, which[at]
                 left += 1
         under_way = left
     return stopped
-
-
-@njit(**IN_PLACE)
-def serve(
-    turns: Ints, entered: Bools, cells: Ints, words: Words, released: Ints, *given: Any
-) -> Iterator[int]:
-    """Release one value of one stream at each call: what left, or -1 if it stopped.
-
-    A generator has its arrays at hand, where a call would unpack each of them; it does not keep
-    them alive, so whoever made it must. The value and the coin are wiped. `entered` stays true
-    until whoever asked has taken the answer: if an exception breaks in before that, the stream is
-    set back to the copy that `follow` made.
-
-    Args:
-        turns: As in `follow`; so are the others.
-        entered: Whether the stream was copied.
-        cells: The true symbol.
-        words: The coin.
-        released: What left.
-        given: All that `follow` is given, these included.
-    """
-    while True:
-        turns[0] = 0
-        stopped = follow(*given)
-        cells[0] = 0
-        words[0] = np.uint64(0)
-        if stopped > 0:
-            entered[0] = False
-            yield -1
-        else:
-            yield released[0]

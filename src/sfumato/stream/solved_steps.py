@@ -10,9 +10,9 @@ from sfumato.core.ledger import Ledgers
 from sfumato.stream.fleet_answers import RELEASED
 from sfumato.stream.fleet_arrays import PREPARED, Prepared, StreamArrays
 from sfumato.stream.fleet_loop import Batch, Details, Moves
+from sfumato.stream.next_moves import RELEASE
 from sfumato.stream.plan import Plan
 from sfumato.stream.replay_loops import find_columns, likelihoods
-from sfumato.stream.run_loops import RELEASE
 
 
 class SolvedSteps:

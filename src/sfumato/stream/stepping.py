@@ -1,32 +1,31 @@
-"""The stages of a compiled release: choose and certify a channel, draw, inform the belief.
+"""The first stage of a compiled step: sum up the belief, choose a channel, repair and certify it.
 
-What a kept channel is, and how it is repaired, stands in `kept_channel_loops.py`. The stages are
-called from Python one after the other, and by `run_loops.py` for all of a step. Arguments are flat,
-since a tuple of arrays takes microseconds to unpack at each call.
+What a kept channel is, and how it is repaired, stands in `kept_channel_loops.py`; what is done with
+it once it is certified, in `draw_loops.py`. The stages are called from Python one after the other,
+and by `run_loops.py` for all of a step. Arguments are flat, since a tuple of arrays takes
+microseconds to unpack at each call.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.lane_vectors import (
+    beside,
+    crossed,
+    fetch,
     four,
     item,
     lane,
     put,
-    same_whole,
-    wholes,
-    wholes_of,
+    same,
 )
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
-from sfumato.solver.policy import LANES, WHOLE, Tables
-from sfumato.solver.solving_tables import HEADER
+from sfumato.solver.policy import LANES, WHOLE
 from sfumato.stream.kept_channel_loops import (
     CHAINS,
     Shorts,
@@ -44,22 +43,10 @@ from sfumato.stream.mixture_loops import (
     parts_of,
     ratios,
 )
-from sfumato.stream.solved_channel_loops import (
-    are_solved,
-    drawn_column,
-    row_of_symbol,
-    weight_of,
-)
+from sfumato.stream.solved_channel_loops import are_solved
 
-Words = NDArray[np.uint64]
-Ready = tuple[Ints, Ints, Ints, Ints, Floats, Ints, Ints, Ints]
-"""Row by row: stream, channel, mixing weight, the integers it is mixed with, both certificates,
-status, drawn column, released symbol."""
-
-BITS = 62
-"""Weights of a channel sum to 2**BITS in every row, as everywhere else."""
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
-SIDE_BY_SIDE = 16
+SIDE_BY_SIDE = 32
 """How many streams are prepared at once: what one waits for, another one computes meanwhile."""
 _LEAST, _MOST = 1e-200, 1e200
 """What a sum of beliefs may be that was not divided by its total for a while."""
@@ -87,6 +74,46 @@ def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: 
         for x in range(size):
             total += belief[x]
             reached[x] = total
+    return total
+
+
+@njit(**IN_PLACE, forceinline=True)
+def four_marginals(
+    joints: Floats, which: Ints, begin: int, at: int, beliefs: Floats, reached: Floats
+) -> Any:
+    """`marginal` of four streams of an order-1 chain side by side; return the four sums."""
+    size = joints.shape[1]
+    some, mine = size - size % 4, at * size
+    one, two = which[begin + at] * size, which[begin + at + 1] * size
+    three, last = which[begin + at + 2] * size, which[begin + at + 3] * size
+    total = same(0.0)
+    for x in range(0, some, 4):
+        p, q = four(joints, one + x), four(joints, two + x)
+        r, s = four(joints, three + x), four(joints, last + x)
+        put(beliefs, mine + x, p)
+        put(beliefs, mine + size + x, q)
+        put(beliefs, mine + 2 * size + x, r)
+        put(beliefs, mine + 3 * size + x, s)
+        a, b, c, d = crossed(p, q, r, s)
+        a = total + a
+        b = a + b
+        c = b + c
+        total = c + d
+        p, q, r, s = crossed(a, b, c, total)
+        put(reached, mine + x, p)
+        put(reached, mine + size + x, q)
+        put(reached, mine + 2 * size + x, r)
+        put(reached, mine + 3 * size + x, s)
+    for x in range(some, size):
+        here = beside(
+            item(joints, one + x),
+            item(joints, two + x),
+            item(joints, three + x),
+            item(joints, last + x),
+        )
+        total = total + here
+        for each in range(4):
+            beliefs[at + each, x], reached[at + each, x] = lane(here, each), lane(total, each)
     return total
 
 
@@ -155,7 +182,7 @@ def _cheapest(
     return c, mixed
 
 
-@njit(**IN_PLACE)
+@njit(**IN_PLACE, forceinline=True)
 def prepare(
     nodes: Ints,
     local: Floats,
@@ -203,7 +230,8 @@ def prepare(
         scale: is not 0, by what part of that.
         order: Of the chain; joint, moment and drift of every stream follow.
         count: How many streams are prepared:
-        which: those. Channels and certificates follow, as in `Ready`.
+        which: those. Channels and certificates follow, as in
+            `draw_loops.Ready`.
         allowed: What the step of each may leak: under the model, and whatever the model.
         beliefs: Work space for `SIDE_BY_SIDE` beliefs, running sums, figures (sum, mixing weight,
             both ratios) and leaves; for the masses of rows; and for as many output marginals.
@@ -213,17 +241,33 @@ def prepare(
     known, k, cap, h = -1.0, 1.0, -1.0, 1.0
     for begin in range(0, count, SIDE_BY_SIDE):
         some = min(SIDE_BY_SIDE, count - begin)
-        for at in range(some):
+        done = some - some % 4 if contexts == size else 0
+        for at in range(0, done, 4):
+            put(totals, at, four_marginals(joints, which, begin, at, beliefs, reached))
+        for at in range(done, some):
             stream, stride = which[begin + at], 1
             if order > 1:
                 stride = size ** max(0, order - 1 - moments[stream])
             totals[at] = marginal(joints, stream, stride, beliefs[at], reached[at])
         for at in range(0, some, CHAINS):
             leaves_of(tree, thresholds, reached, totals, at, leaves)
+        # What is read of a channel stands in four places: all are under way before one is needed.
         for at in range(some):
-            first = splits[leaves[at], 1]
-            if kept and first < splits[leaves[at], 2]:
-                c = candidates[first]
+            leaf, c = leaves[at], -1
+            if kept and splits[leaf, 1] < splits[leaf, 2]:
+                c = candidates[splits[leaf, 1]]
+                fetch(nodes, c * nodes.shape[1])
+                fetch(row_of, c * size)
+            chosen[begin + at] = c
+        for at in range(some):
+            c = chosen[begin + at]
+            if c >= 0:
+                fetch(weights, LANES * nodes[c, 0])
+                fetch(weights, LANES * nodes[c, 0] + 8)
+                fetch(extremes, 2 * nodes[c, 2])
+        for at in range(some):
+            c = chosen[begin + at]
+            if c >= 0:
                 output_marginal(nodes, row_of, weights, c, beliefs[at], mass, outs[at])
         for at in range(some):
             place, total, leaf = begin + at, totals[at], leaves[at]
@@ -305,135 +349,3 @@ def prepare(
                     size,
                 )
             parts[place], charges[place, 0], charges[place, 1] = used, sip, ldp
-
-
-@njit(**IN_PLACE)
-def draw(tables: Tables, ready: Ready, symbols: Ints, words: Words) -> None:
-    """Draw a column of each prepared channel, one word each, exactly by its integers.
-
-    Args:
-        tables: Kept channels.
-        ready: What was prepared; its columns are the result, counted within the channel.
-        symbols: The true symbols.
-        words: Coins: the upper 62 bits of each count.
-    """
-    nodes, row_of, weights = tables[0], tables[2], tables[4]
-    _, chosen, parts, blends, _, _, drawn, _ = ready
-    solved = are_solved(nodes)
-    for place in range(symbols.size):
-        if solved:
-            coin = np.int64(words[place] >> np.uint64(64 - BITS))
-            drawn[place] = drawn_column(nodes, blends[place], symbols[place], coin)
-            continue
-        made = (chosen[place], parts[place], blends, place)
-        drawn[place] = draw_column(nodes, row_of, weights, *made, symbols[place], words[place])
-
-
-@njit(**IN_PLACE, forceinline=True)
-def draw_column(
-    nodes: Ints,
-    row_of: Shorts,
-    weights: Floats,
-    c: int,
-    parts: int,
-    blends: Ints,
-    place: int,
-    symbol: int,
-    word: np.uint64,
-) -> int:
-    """Draw a column of channel `c`, mixed by `parts` with a row of `blends`, by one word."""
-    at, rows = nodes[c, 0] + row_of[c, symbol], nodes[c, 1]
-    coin = np.int64(word >> np.uint64(64 - BITS))
-    kept, mixed, reached = same_whole(WHOLE - parts), same_whole(parts), np.int64(0)
-    for y in range(0, nodes[c, 4], LANES):
-        owned = kept * wholes_of(four(weights, LANES * at))
-        if parts > 0:
-            owned += mixed * wholes(blends, place * blends.shape[1] + y)
-        one = reached + lane(owned, 0)
-        two = one + lane(owned, 1)
-        three = two + lane(owned, 2)
-        reached = three + lane(owned, 3)
-        # All four are asked, whatever the coin: how long that takes tells nothing.
-        below = np.int64(coin >= one) + np.int64(coin >= two) + np.int64(coin >= three)
-        below += np.int64(coin >= reached)
-        if below < LANES:
-            return int(y + below)
-        at += rows
-    return -1
-
-
-@njit(**IN_PLACE, forceinline=True)
-def inform_one(
-    nodes: Ints,
-    row_of: Shorts,
-    weights: Floats,
-    c: int,
-    parts: int,
-    blends: Ints,
-    place: int,
-    column: int,
-    joints: Floats,
-    stream: int,
-    stride: int,
-    mass: Floats,
-) -> None:
-    """Condition a joint on a column of a kept channel that tells something.
-
-    One conversion and one product for each entry; the scale is left to the next step. `mass` gets
-    the likelihoods of the channel's rows.
-    """
-    size, contexts, rows, at = row_of.shape[1], joints.shape[1], nodes[c, 1], column % LANES
-    first = LANES * (nodes[c, 0] + (column // LANES) * rows) + at
-    base = parts * blends[place, column] if parts > 0 else np.int64(0)
-    for row in range(rows):
-        whole = (WHOLE - parts) * np.int64(item(weights, first + LANES * row)) + base
-        mass[row] = np.float64(whole) * 2.0**-BITS
-    mine, joint = c * size, joints[stream]
-    if contexts == size:
-        for x in range(size):
-            joint[x] *= item(mass, np.int64(item(row_of, mine + x)))
-    else:
-        for context in range(contexts):
-            joint[context] *= mass[row_of[c, (context // stride) % size]]
-
-
-@njit(**IN_PLACE)
-def inform(
-    tables: Tables,
-    order: int,
-    joints: Floats,
-    moments: Ints,
-    drifts: Floats,
-    ready: Ready,
-    mass: Floats,
-) -> None:
-    """Condition the joint of each stream on its drawn column.
-
-    Arrays that belong together follow the first of them:
-        tables: Kept channels.
-        order: Of the chain; joint, moment and drift of every stream follow.
-        ready: What was prepared and drawn; `released` gets the symbols of the columns.
-        mass: Work space: masses of rows.
-    """
-    nodes, row_of, weights, outputs = tables[0], tables[2], tables[4], tables[5]
-    which, chosen, parts, blends, _, _, drawn, released = ready
-    size, solved = row_of.shape[1], are_solved(nodes)
-    for place in range(which.size):
-        stream, c, mixed, y = which[place], chosen[place], parts[place], drawn[place]
-        stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
-        if solved:
-            released[place] = blends[place, HEADER + y]
-            if mixed == WHOLE:
-                continue
-            for row in range(blends[place, 1]):
-                mass[row] = np.float64(weight_of(nodes, blends[place], row, y)) * 2.0**-BITS
-            for context in range(joints.shape[1]):
-                row = row_of_symbol(nodes, blends[place], (context // stride) % size)
-                joints[stream, context] *= mass[row]
-            drifts[stream] += 4 * UNIT
-            continue
-        released[place] = outputs[nodes[c, 2] + y]
-        if nodes[c, 1] == 1 or mixed == WHOLE:
-            continue
-        inform_one(nodes, row_of, weights, c, mixed, blends, place, y, joints, stream, stride, mass)
-        drifts[stream] += 4 * UNIT
