@@ -14,9 +14,9 @@ from sfumato.core.compiled import njit
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
 from sfumato.solver.coarse_loops import coarse_channel
-from sfumato.solver.policy import LANES, PART_BITS, WHOLE
-from sfumato.solver.solving_tables import HEADER, NEAR, PACKED
-from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns, write_weights
+from sfumato.solver.policy import LANES, PART_BITS
+from sfumato.solver.solving_tables import NEAR
+from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns
 from sfumato.stream.stepping import MISSED, PREPARED, is_mass, marginal
 
 _PART = 2**PART_BITS
@@ -83,39 +83,33 @@ def _solve_channel(
     )
     weights = np.empty((count, width), np.int64)
     _rounded(rows[:count, :width], weights)
-    used, sip, ldp = WHOLE, 0.0, 0.0
     room = width + (-width) % LANES
     blends, out, extremes = np.zeros((1, room), np.int64), np.zeros(room), np.ones((room, 2))
     mass = np.zeros(count)
     for x in range(size):
         mass[row_of[x]] += belief[x]
     spread, _ = weigh_columns(weights, count, width, mass, extremes, out, blends)
-    if count > 1:
-        used, sip, ldp = certify_solved(
-            np.zeros((1, 5), np.int64),
-            width,
-            spread,
-            extremes,
-            out,
-            total,
-            within,
-            apart,
-            sip_allowed,
-            ldp_allowed,
-            error,
-            size,
-            blends,
-        )
-    write_weights(nodes, weights, count, width, used, blends, words)
-    for y in range(width):
-        words[HEADER + y] = outputs[y]
-    first = HEADER + nodes[0, 4] * (most + 1)
-    for x in range(0, size, PACKED):
-        packed = np.int64(0)
-        for i in range(min(PACKED, size - x)):
-            packed |= row_of[x + i] << (8 * i)
-        words[first + x // PACKED] = packed
-    return used, sip, ldp
+    return certify_solved(
+        nodes,
+        weights,
+        count,
+        width,
+        count > 1,
+        spread,
+        np.zeros((1, 5), np.int64),
+        extremes,
+        out,
+        total,
+        within,
+        apart,
+        sip_allowed,
+        ldp_allowed,
+        error,
+        blends,
+        outputs,
+        row_of,
+        words,
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

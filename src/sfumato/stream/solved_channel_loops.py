@@ -113,9 +113,13 @@ def weigh_columns(
 
 @njit(**IN_PLACE, forceinline=True)
 def certify_solved(
-    own: Ints,
+    nodes: Ints,
+    weights: Ints,
+    rows: int,
     width: int,
+    tells: bool,
     spread: float,
+    own: Ints,
     extremes: Floats,
     out: Floats,
     total: float,
@@ -124,44 +128,59 @@ def certify_solved(
     sip_allowed: float,
     ldp_allowed: float,
     error: float,
-    size: int,
     blends: Ints,
+    outputs: Ints,
+    row_of: Ints,
+    words: Ints,
 ) -> tuple[int, float, float]:
-    """Mix a solved channel as far as its bound demands; its mixing weight and both certificates.
+    """Mix a solved channel as far as its bound demands, certify it and write it to its words.
 
     Args beyond those of `weigh_columns` and `mixed_within`:
-        own: Room for the node of a channel.
+        nodes: How many rows, words and columns a channel may have.
+        tells: Whether it may tell anything; else there is nothing to certify.
         spread: The largest ratio of two weights of a column.
+        own: Room for the node of a channel.
         total: Sum of the belief.
         within: What ratios to the output marginal may be, less a margin for rounding.
         apart: What ratios of two weights of a column may be, likewise.
+        outputs: The symbol that each column releases.
+        row_of: The row of each symbol.
+        words: Get the channel; its rows sum to `2**62`.
+
+    Returns:
+        Its mixing weight, and both certificates; the first is `WHOLE` if it tells nothing.
     """
-    own[0, 4] = width
-    mixed = least_repair(own, extremes, 0, out, total, within, apart)
-    return mixed_within(
-        own,
-        extremes,
-        0,
-        out,
-        total,
-        mixed,
-        log_up(spread, 4 * UNIT),
-        sip_allowed,
-        ldp_allowed,
-        error,
-        blends,
-        0,
-        size,
-    )
-
-
-@njit(**IN_PLACE, forceinline=True)
-def write_weights(
-    nodes: Ints, weights: Ints, rows: int, width: int, used: int, blends: Ints, words: Ints
-) -> None:
-    """Write the mixed rows of a channel, which sum to `2**62`, to its words."""
+    size = row_of.size
+    used, sip, ldp = WHOLE, 0.0, 0.0
+    if tells:
+        own[0, 4] = width
+        mixed = least_repair(own, extremes, 0, out, total, within, apart)
+        used, sip, ldp = mixed_within(
+            own,
+            extremes,
+            0,
+            out,
+            total,
+            mixed,
+            log_up(spread, 4 * UNIT),
+            sip_allowed,
+            ldp_allowed,
+            error,
+            blends,
+            0,
+            size,
+        )
     words[0], words[1] = width, rows
+    for y in range(width):
+        words[HEADER + y] = outputs[y]
     for row in range(rows):
         for y in range(width):
             weight = (WHOLE - used) * weights[row, y] + used * blends[0, y]
             words[HEADER + nodes[0, 4] * (row + 1) + y] = weight
+    first = HEADER + nodes[0, 4] * (nodes[0, 1] + 1)
+    for x in range(0, size, PACKED):
+        packed = np.int64(0)
+        for i in range(min(PACKED, size - x)):
+            packed |= row_of[x + i] << np.int64(8 * i)
+        words[first + x // PACKED] = packed
+    return used, sip, ldp
