@@ -25,6 +25,7 @@ from sfumato.core.local_leakage import local_leakage
 from sfumato.solver.design_methods import Method
 from sfumato.solver.loop_tables import LoopTables
 from sfumato.solver.solving_tables import (
+    EXCHANGED,
     PolicyKind,
     are_solving,
     check_sighted_solving,
@@ -128,7 +129,9 @@ class Policy:
         self._check_sight()
         # Policies without sight keep the digests, and so the coins, that they had.
         ahead = () if self.sight is None else (self.sight.fingerprint, self.scale)
-        version = 2 if self.solves else 1
+        # Those of far-sighted steps were others before some were solved by interior points.
+        inner = self.sight is not None and self.size > EXCHANGED
+        version = (3 if inner else 2) if self.solves else 1
         object.__setattr__(self, "fingerprint", digest("policy", version, *parts, *tables, *ahead))
         object.__setattr__(self, "loop_tables", LoopTables.of(tables, self.scale))
 

@@ -116,21 +116,25 @@ def best_columns(belief: Floats, outputs: int, share: float, pricing: Pricing) -
     Returns:
         The least value.
     """
-    by_output, order, shapes, prices, surplus = pricing
-    k = 1 / share - 1
     least = np.inf
     for y in range(outputs):
-        places = order[y]
-        mean = 0.0
-        for x in range(belief.size):
-            surplus[x] = by_output[y, x] - prices[x]
-            mean += belief[x] * surplus[x]
-        _sort(surplus, places)
-        last, part, gathered = _fill(belief, surplus, places, share)
-        value = mean / k + (k - 1 / k) * gathered
-        shapes[y, 0], shapes[y, 1], shapes[y, 2] = value, last, part
-        least = min(least, value)
+        least = min(least, best_column(belief, y, share, pricing))
     return least
+
+
+@njit(**IN_PLACE)
+def best_column(belief: Floats, y: int, share: float, pricing: Pricing) -> float:
+    """The cheapest shape of one output, and its value: see `best_columns`."""
+    by_output, order, shapes, prices, surplus = pricing
+    k, places, mean = 1 / share - 1, order[y], 0.0
+    for x in range(belief.size):
+        surplus[x] = by_output[y, x] - prices[x]
+        mean += belief[x] * surplus[x]
+    _sort(surplus, places)
+    last, part, gathered = _fill(belief, surplus, places, share)
+    value = mean / k + (k - 1 / k) * gathered
+    shapes[y, 0], shapes[y, 1], shapes[y, 2] = value, last, part
+    return value
 
 
 @njit(**IN_PLACE)

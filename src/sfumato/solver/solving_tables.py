@@ -25,6 +25,9 @@ HEADER, PACKED, SOLVED_ROWS = 2, 8, 40
 NEAR = 9
 """How many outputs around one it may move to: itself and, on a grid, the eight cells around it."""
 _LANES = 4
+EXCHANGED = 8
+"""Symbols up to which far-sighted steps are solved by exchanges of columns: beyond, these are too
+many, and an interior-point method on few outputs takes a third of the time or less."""
 
 
 class PolicyKind(StrEnum):

@@ -13,6 +13,11 @@ column = true symbol; `outputs`: the symbol of each pair; the tree, whose leaves
 of the best channel at the middle of the leaf have; and `row_of`: for each entry of `candidates`
 the symbols in the order in which its column is high on them there. The program begins with these
 columns, filled to the bound at the belief of the moment: it mostly ends with them, too.
+
+Beyond `EXCHANGED` symbols exchanges get many, and an interior-point method solves the program with
+the first outputs of the leaf, those of its own channel and of the nearest ones. Its prices say
+which others would help: these join, and it is solved again. Where that has no end, exchanges take
+over.
 """
 
 from __future__ import annotations
@@ -23,15 +28,24 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
+from sfumato.solver.few_output_loops import (
+    Interior,
+    coupling_of,
+    interior_channel,
+    interior_room,
+    prices_of,
+)
 from sfumato.solver.policy import LANES, PART_BITS, Tables
 from sfumato.solver.simplex_loops import (
     POOLED,
     Basis,
     Pool,
     Pricing,
+    best_column,
     cheapest_mixture,
     shape_ratios,
 )
+from sfumato.solver.solving_tables import EXCHANGED
 from sfumato.stream.kept_channel_loops import Shorts
 from sfumato.stream.solved_channel_loops import certify_solved, weigh_columns
 from sfumato.stream.stepping import MISSED, PREPARED, is_mass, margin_of, marginal
@@ -39,15 +53,23 @@ from sfumato.stream.stepping import MISSED, PREPARED, is_mass, margin_of, margin
 Channel = tuple[Floats, Floats, Ints, Ints, Floats, Floats, Ints, Ints, Ints]
 """Room for a belief, rows, their integers, outputs, the largest and least weight and the marginal
 of each, how many there are as a node, and integers to mix with; the row of each symbol."""
-Program = tuple[Basis, Pricing, Pool, Pool, Channel, Floats, Floats]
-"""Room for a step: see `simplex_loops.py`; the second pool has the columns to begin with. A belief
-that need not sum to 1, and its running sums, come last."""
+Program = tuple[Basis, Pricing, Pool, Pool, Channel, Interior, Ints, Floats, Floats]
+"""Room for a step: see `simplex_loops.py`; the second pool has the columns to begin with. That of
+`few_output_loops.py` follows, and an order of outputs. A belief that need not sum to 1, and its
+running sums, come last."""
 
 _PART = 2**PART_BITS
 _DUST = 1e-9
 """Outputs rarer than this are the program's, not part of its optimum."""
 _SETTLED, _TINY = 1e-6, 1e-11
 """Part of the cost that may be left open, and part of the largest cost that is none."""
+_FEW = 8
+"""Outputs that an interior-point method begins with: an optimum has three or four."""
+_NEAR, _RARE = 1e-5, 1e-6
+"""Part of the cost that it leaves open, as do outputs that are left out, each; and outputs that are
+rarer than this are its own, not part of the optimum."""
+_STEPS = 40
+"""It takes 6 to 10; beyond this it is lost."""
 
 
 def program_room(tables: Tables) -> Program:
@@ -63,6 +85,7 @@ def program_room(tables: Tables) -> Program:
         return np.zeros(shape)
 
     square, kept = (size, size), POOLED * pairs
+    inner = pairs - pairs % LANES if size > EXCHANGED else 0
     return (
         (floats(*square), floats(size), floats(*square), ints(size), floats(size), floats(size)),
         (floats(pairs, size), ints(pairs, size), floats(pairs, 3), floats(size), floats(size)),
@@ -80,23 +103,19 @@ def program_room(tables: Tables) -> Program:
             ints(1, pairs + LANES),
             np.arange(size),
         ),
+        interior_room(size, inner),
+        ints(pairs),
         floats(size),
         floats(size),
     )
 
 
 @njit(**IN_PLACE)
-def _begin(
-    row_of: Shorts, candidates: Ints, begin: int, end: int, share: float, program: Program
-) -> None:
-    """Put down where the program of a leaf begins: columns, and orders of symbols."""
-    pricing, starts, channel = program[1], program[3], program[4]
-    belief, order, names = channel[0], pricing[1], starts[2]
-    for y in range(end - begin):
-        for x in range(belief.size):
-            order[y, x] = row_of[begin + y, x]
+def _begin(row_of: Shorts, candidates: Ints, end: int, share: float, program: Program) -> None:
+    """Put down the columns that the program of a leaf begins with."""
+    starts, belief = program[3], program[4][0]
     for j in range(belief.size):
-        names[j] = candidates[end + j]
+        starts[2][j] = candidates[end + j]
         mass, last = 0.0, belief.size - 1
         for place in range(last):
             held = belief[row_of[end + j, place]]
@@ -109,7 +128,7 @@ def _begin(
 
 
 @njit(**IN_PLACE)
-def _found(
+def _priced(
     row_of: Shorts,
     costs: Floats,
     candidates: Ints,
@@ -117,25 +136,82 @@ def _found(
     end: int,
     belief: Floats,
     total: float,
-    within: float,
     program: Program,
-) -> int:
-    """Solve the program of a belief: how many outputs its channel has; 0 if it has no end."""
-    basis, pricing, pool, starts, channel, _, _ = program
-    by_output, (share, rows, _, chosen, _, out, _, _, _) = pricing[0], channel
-    size, count = belief.size, end - begin
+) -> float:
+    """Put down belief, outputs and orders to begin with; the largest cost above the cheapest."""
+    by_output, order, share = program[1][0], program[1][1], program[4][0]
     largest = 0.0
-    for x in range(size):
+    for x in range(belief.size):
         share[x] = belief[x] / total
         # Costs above the cheapest output: what all of them cost decides nothing.
         least = np.inf
-        for y in range(count):
+        for y in range(end - begin):
             least = min(least, costs[0, candidates[begin + y], x])
-        for y in range(count):
+        for y in range(end - begin):
             by_output[y, x] = costs[0, candidates[begin + y], x] - least
             largest = max(largest, by_output[y, x])
+    for y in range(end - begin):
+        for x in range(belief.size):
+            order[y, x] = row_of[begin + y, x]
+    return largest
+
+
+@njit(**IN_PLACE)
+def _inner(begin: int, count: int, within: float, program: Program) -> int:
+    """Solve the program by interior points: how many outputs; 0 if it has no end, or too many."""
+    pricing, share, interior, listed = program[1], program[4][0], program[5], program[6]
+    size, high, outputs = share.size, 1 / (within + 1), min(_FEW, count)
+    for y in range(count):
+        listed[y] = y
+    while outputs >= _FEW:
+        for x in range(size):
+            for i in range(outputs):
+                interior[0][x * outputs + i] = pricing[0][listed[i], x]
+        if interior_channel(share, outputs, within, _NEAR, _STEPS, interior) < 0:
+            return 0
+        prices_of(share, within, interior, pricing[3])
+        paid, joined = 0.0, outputs
+        for x in range(size):
+            paid += share[x] * pricing[3][x]
+        for i in range(outputs, count):
+            if best_column(share, listed[i], high, pricing) < -_NEAR * paid:
+                listed[i], listed[joined] = listed[joined], listed[i]
+                joined += 1
+        if joined == outputs:
+            return _coupled(begin, outputs, within, program)
+        room = min(count, joined + LANES - 1) // LANES * LANES
+        outputs = room if room > outputs else 0
+    return 0
+
+
+@njit(**IN_PLACE)
+def _coupled(begin: int, outputs: int, within: float, program: Program) -> int:
+    """Make the rows of a channel of its coupling; 0 if it has more outputs than symbols."""
+    (share, rows, _, chosen, _, _, _, _, _), interior = program[4], program[5]
+    size, width = share.size, 0
+    for i in range(outputs):
+        mass = 0.0
+        for x in range(size):
+            mass += share[x] * coupling_of(interior, x * outputs + i)
+        if mass <= _RARE:
+            continue
+        if width == size:
+            return 0
+        chosen[width] = begin + program[6][i]
+        for x in range(size):
+            told = (1 - 1 / within) * coupling_of(interior, x * outputs + i)
+            rows[x, width] = mass / within + told
+        width += 1
+    return width
+
+
+@njit(**IN_PLACE)
+def _exchanged(begin: int, count: int, within: float, largest: float, program: Program) -> int:
+    """Solve the program by exchanges: how many outputs its channel has; 0 if it has no end."""
+    basis, pricing, pool, starts, channel, _, _, _, _ = program
+    share, rows, _, chosen, _, out, _, _, _ = channel
+    size = share.size
     limits = (1 / (within + 1), _TINY * largest, 60 * size + 200, _SETTLED)
-    _begin(row_of, candidates, begin, end, limits[0], program)
     if cheapest_mixture(share, count, *limits, starts, basis, pricing, pool) < 0:
         return 0
     _, weights, columns, released, _, _ = basis
@@ -207,7 +283,11 @@ def solve_sighted(
     size = belief.size
     margin = margin_of(error, size)
     within, apart = k * (1 - margin), h * (1 - margin)
-    width = _found(row_of, costs, candidates, begin, end, belief, total, within, program)
+    largest = _priced(row_of, costs, candidates, begin, end, belief, total, program)
+    width = _inner(begin, end - begin, within, program) if size > EXCHANGED else 0
+    if width == 0:
+        _begin(row_of, candidates, end, 1 / (within + 1), program)
+        width = _exchanged(begin, end - begin, within, largest, program)
     if width == 0:
         return MISSED, 0, 0.0, 0.0
     _, rows, weights, chosen, extremes, out, own, blends, row = program[4]
@@ -276,7 +356,7 @@ def solve_sighted_channels(
 
     Arguments are those of `stepping.prepare`, and work space.
     """
-    belief, reached = program[5], program[6]
+    belief, reached = program[7], program[8]
     size, known, k, cap, h = belief.size, -1.0, 1.0, -1.0, 1.0
     for place in range(count):
         stream = which[place]
