@@ -7,6 +7,7 @@ reference is made from docstrings and from what commands say of themselves.
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -30,8 +31,10 @@ ROOMS = {
     "ground": ("solver", "store"),
 }
 SOURCES = re.compile(
-    r"\]\((?:\.\./)*(?:(?:src|tests|benchmarks|deploy|examples|packaging)(?:/[^)]*)?|LICENSE)\)"
+    r"\[([^\]]*)\]\((?:\.\./)*"
+    r"(?:(?:src|tests|benchmarks|deploy|examples|packaging)(?:/[^)]*)?|LICENSE)\)"
 )
+EXAMPLE = re.compile(r"(?:^>>> .*\n(?:^(?!>>>)\S.*\n?|^\.\.\. .*\n?)*)+", re.M)
 SHIM = re.compile(r'src="?https://[^" >]*iframe-worker[^" >]*"?')
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.*?)\\[)\]]</(?P=tag)>', re.S
@@ -57,7 +60,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         target = "index.md" if name == "README.md" else name
         depth = "../" * page.file.src_uri.count("/")
         markdown = re.sub(rf"\]\((?:\.\./)*{name}", f"]({depth}{target}", markdown)
-    return SOURCES.sub("]", markdown)
+    return SOURCES.sub(r"\1", markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -76,7 +79,8 @@ def on_post_build(config: Any, **_: Any) -> None:
 
 def _formula(found: re.Match[str]) -> str:
     display = "block" if found["open"] == "[" else "inline"
-    return convert(unescape(found["tex"]), display=display)
+    drawn = convert(unescape(found["tex"]), display=display)
+    return f'<div class="formula">{drawn}</div>' if display == "block" else drawn
 
 
 def _names(packages: list[str]) -> str:
@@ -84,7 +88,8 @@ def _names(packages: list[str]) -> str:
     parts = []
     for package in packages:
         module = importlib.import_module(package)
-        parts.append(f"# `{package.replace('sfumato', 'sf', 1)}`\n\n{module.__doc__}\n")
+        about = EXAMPLE.sub("```pycon\n\\g<0>\n```\n", inspect.getdoc(module) or "")
+        parts.append(f"# `{package.replace('sfumato', 'sf', 1)}`\n\n{about}\n")
         for name in module.__all__:
             thing = getattr(module, name)
             where = getattr(thing, "__module__", None)

@@ -14,7 +14,7 @@ const scroller = (e) => {
   return null;
 };
 for (const e of article.querySelectorAll("*")) {
-  if (e.closest("math") || !seen(e)) continue;
+  if (e.parentElement.closest("math") || !seen(e)) continue;
   const box = e.getBoundingClientRect();
   if (box.right > room + 1 && !scroller(e)) wrong.push(`beyond the edge: ${named(e)}`);
   const hidden = ["hidden", "clip"].includes(getComputedStyle(e).overflowX);

@@ -14,7 +14,8 @@ from tests.service.browsers import Browser, browser
 
 LOOK = Path(__file__).with_name("site_reader.js").read_text("utf-8")
 WIDTHS = (1280, 390)
-SCHEMES = ("light", "dark")
+SCHEMES = {"light": "default", "dark": "slate"}
+"""What a system may prefer, and what the theme calls it."""
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,9 @@ def looked_at(chromium: Browser, page: Path) -> list[str]:
     found = []
     for width in WIDTHS:
         chromium.resize(width, 900)
-        chromium.driver.get(page.as_uri())  # anew: what slides while a window is drawn wide is gone
         for scheme in SCHEMES:
             chromium.prefer(scheme)
+            chromium.driver.get(page.as_uri())  # anew: nothing slides or fades any more
             found += [f"{width} {scheme}: {each}" for each in chromium.run(LOOK)]
     return found + chromium.complaints()
 
@@ -54,6 +55,14 @@ def test_every_page_can_be_read(site: Path, chromium: Browser) -> None:
     assert len(pages) > 70
     wrong = {str(page.relative_to(site)): looked_at(chromium, page) for page in pages}
     assert {page: found for page, found in wrong.items() if found} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_it_is_dark_where_the_system_is(scheme: str, site: Path, chromium: Browser) -> None:
+    chromium.prefer(scheme)
+    chromium.driver.get((site / "index.html").as_uri())
+    assert chromium.told("body", "data-md-color-scheme") == SCHEMES[scheme]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from typing import IO
 
 from tests.shell.running import COMMAND, PATIENCE, Result
 
-BESIDE = ("head", "cat", "chmod", "cut", "ls", "printf")
+BESIDE = ("head", "cat", "chmod", "cut", "ls", "mkdir", "printf")
 """Programs other than ours that a page may use."""
 _PORT = "8477"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.shell.walked_pages import README, steps, walk
+from tests.shell.walked_pages import DOCS, README, steps, walk
 
 
 def test_it_is_short() -> None:
@@ -16,6 +16,17 @@ def test_it_is_short() -> None:
 def test_its_links_lead_somewhere() -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", README.read_text("utf-8")):
         assert (README.parent / link).exists(), link
+
+
+def test_its_first_claim_is_what_the_demo_says() -> None:
+    (claim,) = re.findall(
+        r"it is ([\d.]+) km off where .* is ([\d.]+) km off \(([\d.]+) after .* up to ([\d.]+)\.",
+        README.read_text("utf-8"),
+    )
+    demo = (DOCS / "guides" / "more-commands.md").read_text("utf-8")
+    (planned,) = re.findall(r"planned: ([\d.]+) km .* loses ([\d.]+) km, or ([\d.]+) km", demo)
+    (leaked,) = re.findall(r"the published rule would have .* leaked up to ([\d.]+)", demo)
+    assert claim == tuple(f"{float(said):.1f}" for said in (*planned, leaked))
 
 
 @pytest.mark.slow
