@@ -28,6 +28,10 @@ import psycopg
 
 FOLDER = "SFUMATO_TEST_SERVERS"
 """Names the folder that the workers of one run share; whoever began the run removes it."""
+MEMORY = Path("/dev/shm")
+"""Where Linux keeps files in memory: nobody waits for a disk there."""
+_ROOM = 4 << 30
+"""Bytes that must be free there; a whole run takes a part of it."""
 WITHOUT = "SFUMATO_TEST_WITHOUT"
 """Names packages that a run does without, as if they were missing."""
 OWNER = "sfumato"
@@ -37,6 +41,7 @@ _GIVEN = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "60",
     "shared_buffers": "16MB",
+    "max_wal_size": "128MB",
     "fsync": "on",
     "full_page_writes": "on",
     "synchronous_commit": "on",
@@ -277,19 +282,37 @@ def shared_postgres() -> PrivatePostgres:
             place.mkdir()
             server = PrivatePostgres.made(place)
             server.start()
-            _guarded(folder, int((folder / "owner").read_text()))
             record.write_text(json.dumps([server.port, server.password]))
         port, password = json.loads(record.read_text())
     return PrivatePostgres(folder / "postgres", port, password)
 
 
 def begin_run() -> Path:
-    """The folder of a run; its workers find it in the environment."""
-    folder = Path(tempfile.mkdtemp(prefix="sfumato-servers-"))
+    """The folder of a run; its workers find it in the environment.
+
+    It lies in memory, with all that tests write, if there is room and nobody named another place
+    (TMPDIR): tests of stores wait for a disk half of their time, and none of them pulls its plug.
+    """
+    memory = _memory()
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-servers-", dir=memory))
     folder.chmod(0o711)  # the owner of a server passes through
-    (folder / "owner").write_text(str(os.getpid()))
+    if memory is not None:
+        temporary = folder / "tmp"
+        temporary.mkdir()
+        temporary.chmod(0o1777)
+        os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
     os.environ[FOLDER] = str(folder)
+    _guarded(folder, os.getpid())
     return folder
+
+
+def _memory() -> Path | None:
+    """Where files of a run are kept in memory; None if they are not."""
+    if os.environ.get("TMPDIR") or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return None
+    found = os.statvfs(MEMORY)
+    roomy = found.f_bavail * found.f_frsize >= _ROOM
+    return MEMORY if roomy and not found.f_flag & os.ST_NOEXEC else None
 
 
 def end_run(folder: Path) -> None:
@@ -297,6 +320,9 @@ def end_run(folder: Path) -> None:
     place = folder / "postgres"
     if place.exists():
         PrivatePostgres(place, 0, "").stop("immediate")
+    if tempfile.gettempdir().startswith(str(folder)):
+        del os.environ["TMPDIR"]
+        tempfile.tempdir = None
     shutil.rmtree(folder)
     os.environ.pop(FOLDER, None)
 

@@ -396,15 +396,7 @@ class LiveLaws(ABC):
     def test_a_failing_store_yields_no_answer_that_is_not_stored(
         self, place: Place, failure: str
     ) -> None:
-        failing: list[FailingStore] = []
-
-        class Failing:
-            def open(self, *given: Any) -> Any:
-                failing.append(FailingStore(place.open(*given)))
-                return failing[0]
-
-        run, _ = self.open(Failing())
-        (store,) = failing
+        run, store = self.open_failing(place)
         events = self.events(20)
         told = {event.id: single(reply) for event, reply in self.asked(run, events[:8])}
         store.failing = failure
@@ -427,6 +419,17 @@ class LiveLaws(ABC):
         assert len(moments) == len({*moments}) == 32
         assert self.places(store.inner) == list(range(1, 33))
 
+    def open_failing(self, place: Place, few: bool = False) -> tuple[LiveRun, FailingStore]:
+        """A run on a store that can be told to fail."""
+        failing = FailingStore(None)  # type: ignore[arg-type]
+
+        class Failing:
+            def open(self, *given: Any) -> Any:
+                failing.inner = place.open(*given)
+                return failing
+
+        return self.open(Failing(), few=few)[0], failing
+
     @staticmethod
     def places(store: Store) -> list[int]:
         """The rows of the input that were answered."""
@@ -436,14 +439,7 @@ class LiveLaws(ABC):
     def test_what_was_refused_in_a_turn_that_failed_is_not_final(
         self, place: Place, failure: str
     ) -> None:
-        failing = FailingStore(None)  # type: ignore[arg-type]
-
-        class Failing:
-            def open(self, *given: Any) -> Any:
-                failing.inner = place.open(*given)
-                return failing
-
-        run, _ = self.open(Failing(), few=True)
+        run, failing = self.open_failing(place, few=True)
         value = self.readable[0]
         events = [Asked(f"e{n}", "ann", value, "5") for n in range(FEW + 2)]
         events.append(Asked("early", "bob", value, "4"))
@@ -463,14 +459,7 @@ class LiveLaws(ABC):
     def test_no_raw_value_is_quoted_anywhere(
         self, place: Place, caplog: pytest.LogCaptureFixture
     ) -> None:
-        failing = FailingStore(None)  # type: ignore[arg-type]
-
-        class Failing:
-            def open(self, *given: Any) -> Any:
-                failing.inner = place.open(*given)
-                return failing
-
-        run, _ = self.open(Failing(), few=True)
+        run, failing = self.open_failing(place, few=True)
         marked = ["6172839455", 6172839455, [6172839455, "6172839455"], {"6172839455": "x"}]
         events = [
             Asked(f"e{n}", "ann", value) for n, value in enumerate([*marked, *self.unreadable])

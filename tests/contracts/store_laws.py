@@ -106,6 +106,15 @@ def answers_of(store: Store | LedgerReader) -> list[Answer]:
     return [answer for stream, _ in store.streams() for answer in store.rest(stream, 0)]
 
 
+def go_on(store: Store, stream: str = "u1") -> None:
+    """Answer the next moment of a stream, wherever it stands, in one turn."""
+    with store.turn():
+        (end,) = store.ends([stream])
+        moment = 0 if end is None else end[0].sequence
+        answer, after = moments(stream, moment + 1)[-1]
+        store.commit([answer], [after])
+
+
 class StoreLaws(ABC):
     """What every store keeps."""
 
@@ -354,11 +363,7 @@ class StoreLaws(ABC):
 
             def work(_: int) -> None:
                 for _ in range(10):
-                    with store.turn():
-                        (end,) = store.ends(["u1"])
-                        moment = 0 if end is None else end[0].sequence
-                        answer, after = moments("u1", moment + 1)[-1]
-                        store.commit([answer], [after])
+                    go_on(store)
 
             at_once(4, work)
             assert list(store.streams()) == [("u1", 40)]
@@ -521,11 +526,7 @@ class SharedStoreLaws(StoreLaws):
             def work(thread: int) -> None:
                 store = (one, other)[thread % 2]
                 for _ in range(10):
-                    with store.turn():
-                        (end,) = store.ends(["u1"])
-                        moment = 0 if end is None else end[0].sequence
-                        answer, after = moments("u1", moment + 1)[-1]
-                        store.commit([answer], [after])
+                    go_on(store)
 
             at_once(4, work)
             assert list(one.streams()) == [("u1", 40)] == list(other.streams())

@@ -88,6 +88,18 @@ def by_fleet(rows: Sequence[Row], plan: sf.Plan, key: bytes = KEY) -> list[tuple
     return sorted(found, key=lambda row: (row[0], row[2]))
 
 
+def by_plan(rows: Sequence[Row], plan: sf.Plan, key: bytes = KEY) -> list[tuple[Any, ...]]:
+    """The same rows, one value after another by the rule: user, sequence, released, sip."""
+    coins, due = sf.keyed(key), []
+    for user in sorted({row[0] for row in rows}):
+        state = plan.begin(user)
+        for row in in_order(rows):
+            if row[0] == user:
+                (event,), state = plan.step(state, [row[2]], coins)
+                due.append((user, event.sequence, event.released, event.sip.epsilon))
+    return due
+
+
 def answers(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     """What Spark says, in the order of the oracle."""
     names = ("user", "time", "sequence", "released", "sip", "ldp")

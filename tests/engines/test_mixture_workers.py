@@ -10,7 +10,7 @@ from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.cells import Late
-from tests.engines.scene import KEY, PLACES, batches, in_order, walks, worker_plan
+from tests.engines.scene import KEY, PLACES, batches, by_plan, walks, worker_plan
 from tests.engines.shards import Asked, Oracle, asked_rows
 from tests.engines.test_shard_release import told
 
@@ -31,13 +31,7 @@ def test_a_partition_is_answered_as_the_plan_answers_its_streams() -> None:
     rows = walks([6, 4])
     spec = ReleaseSpec(epsilon=0.8, method="step-wise", keep=("time",))
     document = PlanDocument.of(spec, mixture(PLACES))
-    plan, coins, due = plan_of(document).plan, sf.keyed(KEY), []
-    for user in ("u0", "u1"):
-        state = plan.begin(user)
-        for row in in_order(rows):
-            if row[0] == user:
-                (event,), state = plan.step(state, [row[2]], coins)
-                due.append((user, event.sequence, event.released, event.sip.epsilon))
+    due = by_plan(rows, plan_of(document).plan)
     worker = PartitionRelease(worker_plan(document), "time")
     found = [row for part in worker(batches(rows, 3)) for row in part.to_pylist()]
     assert [(row["user"], row["sequence"], row["released"], row["sip"]) for row in found] == due

@@ -30,6 +30,7 @@ from tests.engines.scene import (
     answers,
     batches,
     by_fleet,
+    by_plan,
     in_order,
     town,
     walks,
@@ -96,14 +97,7 @@ def test_steps_that_are_solved_are_those_of_the_plan() -> None:
     scene, rows = town(), walks([3, 2])
     spec = ReleaseSpec(budget=2.0, horizon=3, keep=("time",))
     document = PlanDocument.of(spec, scene.model)
-    plan, coins = plan_of(document).plan, sf.keyed(KEY)
-    due = []
-    for user in ("u0", "u1"):
-        state = plan.begin(user)
-        for row in in_order(rows):
-            if row[0] == user:
-                (event,), state = plan.step(state, [row[2]], coins)
-                due.append((user, event.sequence, event.released, event.sip.epsilon))
+    due = by_plan(rows, plan_of(document).plan)
     found = released(batches(rows, 2), document)
     assert [(row["user"], row["sequence"], row["released"], row["sip"]) for row in found] == due
 

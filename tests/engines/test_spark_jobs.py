@@ -40,6 +40,13 @@ def private(spark: SparkSession) -> DataFrame:
     return sf.spark.release(frame, **given, key=KEY, order="time", partitions=2).cache()
 
 
+def given() -> dict[str, Any]:
+    """What an audit and a recovery of it are told."""
+    scene = town()
+    rules = parse_spec(scene.document.rules, "the rules")
+    return {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
+
+
 def test_a_fit_is_the_local_fit_to_the_bit(spark: SparkSession, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     watts = [float(watt) for watt in rng.gamma(2.0, 300.0, len(ROWS))]
@@ -60,20 +67,12 @@ def test_a_fit_is_the_local_fit_to_the_bit(spark: SparkSession, tmp_path: Path) 
 def test_an_audit_passes_a_release_and_finds_one_forged_row(private: DataFrame) -> None:
     from pyspark.sql import functions as F
 
-    scene = town()
-    rules = parse_spec(scene.document.rules, "the rules")
-    given: dict[str, Any] = {
-        "model": scene.model,
-        "policy": scene.policy,
-        "rules": rules,
-        "partitions": 2,
-    }
-    report = sf.spark.audit(private, **given)
+    report = sf.spark.audit(private, **given())
     assert report.passed and (report.rows, report.streams) == (len(ROWS), 5)
     assert 0.0 < report.worst_step <= 0.5
     one = (F.col("user") == "u4") & (F.col("sequence") == 20)
     forged = private.withColumn("sip", F.when(one, 0.1).otherwise(F.col("sip")))
-    found = sf.spark.audit(forged, **given)
+    found = sf.spark.audit(forged, **given())
     assert not found.passed and found.problem_count == 1
     assert found.problems[0].startswith("stream 'u4', sequence 20: sip must be")
 
@@ -82,14 +81,7 @@ def test_counts_and_flows_are_those_of_a_file(private: DataFrame, tmp_path: Path
     scene, path = town(), tmp_path / "private.parquet"
     pyarrow.parquet.write_table(private.toArrow(), path)
     local = Population(recover(read_tracks(Table.at(str(path)), scene.model), scene.plan))
-    rules = parse_spec(scene.document.rules, "the rules")
-    given: dict[str, Any] = {
-        "model": scene.model,
-        "policy": scene.policy,
-        "rules": rules,
-        "partitions": 2,
-    }
-    found = sf.spark.recover(private, **given)
+    found = sf.spark.recover(private, **given())
     counts, moments = local.counts(), {}
     for row in found.counts.collect():
         place = scene.model.alphabet.index(row["symbol"])
