@@ -417,6 +417,28 @@ def test_what_is_kept_must_not_tell_of_the_values(
     assert not private.exists()
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_copy_of_the_values_is_not_kept_whatever_was_declared(
+    model: Path, tmp_path: Path, suffix: str
+) -> None:
+    records = [(*row, row[1]) for row in day(1)]
+    live = write(tmp_path / f"live.{suffix}", ["person", "place", "copy"], records)
+    keep, private = ("--keep", "copy", "--independent", "copy"), tmp_path / "private.csv"
+    result = call("release", live, "-m", model, *RULE, *keep, "-o", private)
+    refused(result, "column 'copy' must not hold the very values")
+    assert not private.exists()
+
+
+def test_what_was_declared_is_said_to_be_no_part_of_the_certificate(
+    model: Path, tmp_path: Path
+) -> None:
+    records = [(*row, "north") for row in day(1)]
+    live = write(tmp_path / "live.csv", ["person", "place", "site"], records)
+    keep = ("--keep", "site", "--independent", "site", "-o", tmp_path / "private.csv")
+    said = done("release", live, "-m", model, *RULE, *keep).err
+    assert "not certified: what column 'site' tells of the values: declared independent" in said
+
+
 # Order of times ----------------------------------------------------------------------------------
 
 

@@ -104,6 +104,55 @@ def test_a_row_that_was_changed_before_a_cut_is_found(house: Path, tmp_path: Pat
     assert found.code == 1 and "sip must be" in found.out
 
 
+def test_an_audit_holds_a_learning_release_against_the_constant_that_fits_best(
+    house: Path, tmp_path: Path
+) -> None:
+    """The model knows nothing: to it the rarest value is as good a constant as any."""
+    true = [(f"u{who}", moment, "b") for moment in range(5) for who in range(20)]
+    (tmp_path / "live.csv").write_bytes(csv_bytes(["user", "when", "value"], true))
+    given = ("release", tmp_path / "live.csv", "-m", house / "start.model", "--seed", 6)
+    done(*given, "--epsilon", 1, "--learn", "-o", tmp_path / "p.csv")
+    against = ("--against", tmp_path / "live.csv")
+    found = done(*audited(house, tmp_path / "p.csv", *against)).out
+    assert "a constant would have lost 0 wrong;" in found and "NO BETTER THAN SILENCE" in found
+
+
+@pytest.mark.parametrize("which", ["model", "ledger"])
+def test_files_of_versions_overwrite_nothing(house: Path, tmp_path: Path, which: str) -> None:
+    out, model = tmp_path / "p.csv", house / "start.model"
+    own = tmp_path / "p.csv.versions"
+    asked: tuple[object, ...] = ("--ledger", own)
+    if which == "model":
+        model, asked = Path(shutil.copy(model, own)), ()
+    given = ("release", house / "all.csv", "-m", model, *RULES, *asked, "--time", "when")
+    found = call(*given, "-o", out)
+    assert found.code == 2 and "be a file of its own" in found.err
+    assert not out.exists()
+
+
+def test_a_file_of_versions_that_ends_early_is_found(house: Path, tmp_path: Path) -> None:
+    for name in ("whole-all.csv", "whole-all.csv.plan.json", "whole-all.csv.versions"):
+        shutil.copy(house / name, tmp_path / name)
+    path = tmp_path / "whole-all.csv.versions"
+    kept = load_versions(path)
+    write_whole(path, to_bytes(LearntVersions(kept.rules, kept.versions[:1])))
+    found = call(*audited(house, tmp_path / "whole-all.csv"))
+    assert found.code == 1 and "another model was put in their place" in found.out
+
+
+def test_with_tables_the_versions_of_the_ledger_are_looked_at_too(house: Path) -> None:
+    path = house / "whole.ledger.versions"
+    honest = path.read_bytes()
+    kept = load_versions(path)
+    write_whole(path, to_bytes(LearntVersions(kept.rules, (kept.versions[1], kept.versions[1]))))
+    try:
+        both = (house / "whole-all.csv", "--ledger", house / "whole.ledger")
+        found = call(*audited(house, *both))
+        assert found.code == 1 and "another model was put in their place" in found.out
+    finally:
+        write_whole(path, honest)
+
+
 def test_what_a_learning_release_cannot_do_is_refused(house: Path, tmp_path: Path) -> None:
     given = ("release", house / "all.csv", "-m", house / "start.model", "-o", tmp_path / "p.csv")
     for more, rule in (

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -313,3 +314,30 @@ def test_another_truth_may_be_a_chain_without_phases(folder: Path, tmp_path: Pat
     told = done("audit", folder / "out.csv", "-m", folder / "day.model",
                 "--truth", tmp_path / "plain.model")  # fmt: skip
     assert "nothing wrong" in told.out
+
+
+def test_a_release_by_the_hour_says_whether_it_beats_silence(folder: Path, tmp_path: Path) -> None:
+    given = ("release", folder / "live.csv", "-m", folder / "day.model", *TIMES)
+    told = done(*given, "--epsilon", 2, "--json", "-o", tmp_path / "much.csv").document
+    assert told["expected_loss"] < told["silent_loss"]
+    kept = sf.load(folder / "day.model")
+    assert isinstance(kept, StreamModel) and isinstance(kept.chain, PeriodicChain)
+    assert told["silent_loss"] == pytest.approx(silently(kept.chain, rows(folder / "live.csv")))
+    said = done(*given, "--epsilon", 2, "-o", tmp_path / "again.csv").err
+    assert f"a constant {told['silent_loss']:.4g}" in said and "better than silence" in said
+    said = done(*given, "--epsilon", 1e-6, "-o", tmp_path / "little.csv").err
+    assert "AS GOOD AS SILENT, OR WORSE: under the model" in said
+
+
+def silently(chain: PeriodicChain, live: list[dict[str, str]]) -> float:
+    """What the likeliest value loses at each moment, by plain matrices, from the hours alone."""
+    beliefs: dict[str, Any] = {}
+    lost = 0.0
+    for row in live:
+        phase = datetime.fromisoformat(row["when"]).hour // 6
+        belief = beliefs.get(row["user"])
+        rows_of = chain.at(phase)
+        now = chain.initial[phase] if belief is None else belief @ rows_of.transition()
+        beliefs[row["user"]] = now
+        lost += 1 - now.max()
+    return lost / len(live)

@@ -201,6 +201,7 @@ def test_a_file_that_says_nothing_of_the_change_is_found(
         "honest": (versions, 0),
         "as before": ((*versions[:place], quiet, *versions[place + 1 :]), 1),
         "left out": ((*versions[:place], *versions[place + 1 :]), 1),
+        "cut off": (versions[:place], 1),
         "no restart": ((*versions[:place], replace(versions[place], restarts=False)), 1),
     }
     for said, findings in told.values():

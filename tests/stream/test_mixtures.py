@@ -98,6 +98,26 @@ def test_a_private_fit_makes_no_mixture(tmp_path: Path) -> None:
     assert not model.exists()
 
 
+def test_a_release_with_a_mixture_says_whether_it_beats_silence(tmp_path: Path) -> None:
+    model, live = tmp_path / "kinds.model", history(tmp_path, 4, 6, seed=2)
+    assert call("fit", history(tmp_path, streams=20).path, "--clusters", 2, "-o", model).code == 0
+    given = ("release", live.path, "-m", model, "--epsilon")
+    told = call(*given, 2, "--json", "-o", tmp_path / "much.csv").document
+    assert told["expected_loss"] < told["silent_loss"]
+    kept = sf.load(model)
+    assert isinstance(kept, StreamModel) and isinstance(kept.chain, ClusteredChain)
+    marginals = np.zeros((6, 3))
+    for share, own in zip(kept.chain.shares, kept.chain.chains, strict=True):
+        belief = share * own.initial
+        for moment in range(6):  # clusters hardly ever change
+            marginals[moment] += belief
+            belief = belief @ own.transition()
+    silent = (1 - marginals.max(axis=1)).mean()
+    assert told["silent_loss"] == pytest.approx(silent, rel=1e-4)
+    said = call(*given, 1e-6, "-o", tmp_path / "little.csv").err
+    assert "AS GOOD AS SILENT, OR WORSE: under the model" in said
+
+
 def plan_of(model: ClusteredChain, **asked: Any) -> sf.Plan:
     return sf.Plan(
         model,

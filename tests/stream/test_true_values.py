@@ -1,5 +1,7 @@
 """Realised losses: every row counts, values count as they were, and silence is beside them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,8 @@ from sfumato import LDP, SIP, Event, MarkovChain, loss
 from sfumato.core.alphabet import Label
 from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
-from sfumato.stream import Outcome
-from sfumato.stream.true_values import RealisedLoss, Truth
+from sfumato.stream import Cycle, Outcome, PeriodicChain
+from sfumato.stream.true_values import RealisedLoss, Truth, TruthColumns
 
 MOVES = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.2, 0.7]])
 
@@ -80,3 +82,38 @@ def test_the_silence_of_a_library_is_its_commonest_value() -> None:
     realised = RealisedLoss(model, loss.hamming(library.alphabet))
     realised.add(happened(5, None, Outcome.SUPPRESSED), Truth(1))
     assert (realised.loss, realised.silent) == (0.0, 0.0)
+
+
+def test_a_model_that_knows_nothing_is_no_excuse_for_a_poor_constant() -> None:
+    """All constants are alike to it; the rival is the one that fits what was true."""
+    chain = MarkovChain.from_matrix(np.full((3, 3), 1 / 3), np.full(3, 1 / 3))
+    model = StreamModel(chain, Symbols(chain.alphabet))
+    one_by_one, at_once = (RealisedLoss(model, loss.hamming(model.alphabet)) for _ in range(2))
+    true = [2] * 9 + [1]
+    for moment, value in enumerate(true):
+        one_by_one.add(happened(moment, value), Truth(value))
+    truths = TruthColumns([Truth(1), Truth(None), Truth(2)], np.array([2] * 9 + [0, 1]))
+    at_once.add_columns(np.arange(11), np.array([*true, 0]), truths)
+    for realised in (one_by_one, at_once):
+        assert (realised.mean, realised.mean_of_silence) == (0.0, 0.1)
+
+
+def test_silence_by_the_hour_follows_the_phases_of_each_stream() -> None:
+    swap, stay = [[0.1, 0.9], [0.9, 0.1]], [[0.8, 0.2], [0.2, 0.8]]
+    # Nobody begins in the second phase: what is said of that tells nothing of later moments.
+    chain = PeriodicChain.from_matrices([stay, swap], Cycle.of("2"), [[0.9, 0.1], [0.6, 0.4]])
+    realised = RealisedLoss(
+        StreamModel(chain, Symbols(chain.alphabet)), loss.hamming(chain.alphabet)
+    )
+    belief, lost = np.array([0.9, 0.1]), 0.0
+    for moment in range(6):
+        phase = moment % 2
+        if moment:
+            belief = belief @ np.array((stay, swap)[phase])
+        for stream in ("ann", "bob"):
+            event = replace(happened(moment, 0), stream=stream, phase=phase)
+            realised.tell(event)
+            if moment != 2:  # one of them is not known
+                realised.add(event, Truth(0))
+                lost += int(np.argmax(belief))
+    assert realised.silent == lost > 0

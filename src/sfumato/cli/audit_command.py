@@ -361,7 +361,7 @@ def _audited(
             progress=show,
         )
     if isinstance(plan, LearningPlan):
-        check_kept(report, plan, [table.path for table in sources] or [given.ledger or ""])
+        check_kept(report, plan, [table.path for table in sources], given.ledger)
         report.versions = tuple(map(str, plan.history.versions()))
     if secret is not None:
         check_commitments(report, secret, given.commitment, specs)

@@ -158,6 +158,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.stream.release_run import RunSpec, release_table
     from sfumato.stream.release_spec import ReleaseSpec, beside, document
     from sfumato.stream.remarks import large_total, nothing_told, phases_assumed
+    from sfumato.stream.version_files import versions_beside
     from sfumato.tables.cells import Late, Missing
     from sfumato.tables.readers import Table, same_file
 
@@ -192,7 +193,7 @@ def release(given: _ReleaseOptions) -> None:
         ("--policy", given.policy),
         ("--robust", given.robust),
     ):
-        written = (output, str(beside(output)), ledger or output)
+        written = (output, str(beside(output)), str(versions_beside(output)), ledger or output)
         if file is not None and any(same_file(file, other) for other in written):
             raise InvalidParameter(name, file, "be a file of its own")
     again = given.repetition.checked(ledger)
@@ -249,10 +250,12 @@ def release(given: _ReleaseOptions) -> None:
                 "`sfumato audit` checks both, `sfumato explain` says what they mean"
             )
         under = "the estimates of its versions, step by step" if given.learn else "the estimate"
-        for line in _many_chains(report, under):
+        for line in (*_many_chains(report, under), *_worth(report)):
             say(line)
     if phased and given.time is not None and not given.shown.quiet:
         say(f"not certified: {phases_assumed(given.time)[0]}")
+    for column in () if given.shown.quiet else spec.independent:
+        say(f"not certified: what column {column!r} tells of the values: declared independent")
     if report.interrupted:
         held = f", {report.waiting:,} rows waited for their batch" if report.waiting else ""
         end_interrupted(ledger, held)
@@ -307,7 +310,7 @@ def _told(report: dict[str, object]) -> dict[str, object]:
 
 
 def _many_chains(report: ReleaseReport, under: str) -> Iterator[str]:
-    """The three numbers of a release for many chains, and what it is worth."""
+    """The three numbers of a release for many chains."""
     from sfumato.core.guarantees import LDP, SIP
 
     if report.largest_estimate is None or report.confidence is None:
@@ -318,12 +321,18 @@ def _many_chains(report: ReleaseReport, under: str) -> Iterator[str]:
         f"answered now; {SIP(report.largest_sip)} under the worst chain of the set{sure}; "
         f"{LDP(report.largest_ldp)} whatever is true"
     )
+
+
+def _worth(report: ReleaseReport) -> Iterator[str]:
+    """What a value loses, beside silence; nothing where that was not followed."""
+    under = "the model" if report.largest_estimate is None else "the estimate"
     if report.expected_loss is None or not report.silent_loss:
-        yield "what silence would lose is not known: nothing was learnt, or answered, yet"
+        if report.largest_estimate is not None:
+            yield "what silence would lose is not known: nothing was learnt, or answered, yet"
         return
     better = 1 - report.expected_loss / report.silent_loss
     compared = (
-        f"under the estimate a value loses {report.expected_loss:.4g}, a constant "
+        f"under {under} a value loses {report.expected_loss:.4g}, a constant "
         f"{report.silent_loss:.4g}"
     )
     if better >= _WORTH:

@@ -130,7 +130,8 @@ class AuditReport:
             count, and withheld ones cost what the guess of somebody does who was told nothing.
         recovered_loss: The same of the receiver's best guesses given everything that left; None
             where outputs were not followed.
-        silent_loss: What the best constant of each moment would have lost, per value.
+        silent_loss: What the best constant of each moment would have lost, per value; under a
+            model that knows nothing, the constant that fits the true values best.
         compared: Values that this is about.
         never: Symbols that were never released.
         repeated: Rows that say again what an earlier file, or the ledger, says: retries.

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.core.arrays import Ints
+from sfumato.models.encoding import StreamModel
 from sfumato.store.answer_columns import Coded
 from sfumato.stream.column_times import EARLIEST, LATEST
-from sfumato.stream.input_rows import as_text
+from sfumato.stream.input_rows import Reading, as_text
 from sfumato.tables.arrow_arrays import number_array
 from sfumato.tables.batches import Column
 from sfumato.tables.columnar import is_text
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def check_copies(source: Table, model: StreamModel, reading: Reading) -> None:
+    """Refuse to keep a column that holds the very values, whatever was declared of it.
+
+    The first rows of a file are looked at; what comes through a pipe leaves before others come.
+
+    Raises:
+        BadTable: With the column, never a value.
+    """
+    if not reading.keep or not Path(source.path).is_file():
+        return
+    with closing(source.chunks([*model.values, *reading.keep])) as chunks:
+        first = next(chunks)
+    texts = {name: [*map(as_text, cells)] for name, cells in first.columns.items()}
+    held = [texts[name] for name in model.values if len(set(texts[name])) > 1]
+    for name in reading.keep:
+        if texts[name] in held:
+            raise BadTable(source.path, None, f"column {name!r} must not hold the very values")
 
 
 def kept_column(column: Column, rows: Ints) -> Coded[str] | Column:

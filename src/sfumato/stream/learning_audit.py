@@ -96,10 +96,22 @@ def three_numbers(plan: LearningPlan) -> OtherTruth | LeakageByStart | None:
     return None if found is None else OtherTruth(plan, found[1].estimate, found[1])
 
 
-def check_kept(report: AuditReport, plan: LearningPlan, paths: Sequence[str | Path]) -> None:
-    """Note every file of versions, beside a table or a ledger, that outputs did not lead to."""
-    made = [version.fingerprint for version in plan.history.versions()]
-    for path in map(versions_beside, paths):
+def check_kept(
+    report: AuditReport,
+    plan: LearningPlan,
+    tables: Sequence[str | Path],
+    ledger: str | Path | None = None,
+) -> None:
+    """Note every file of versions, beside a table or a ledger, that outputs did not lead to.
+
+    The one that was written last must have all versions under which anything left: one that ends
+    early would say nothing of a change.
+    """
+    versions, count = plan.history.versions(), plan.history.count
+    made = [version.fingerprint for version in versions]
+    due = sum(version.values < count for version in versions)
+    paths = [*tables, *([] if ledger is None else [ledger])]
+    for place, path in enumerate(map(versions_beside, paths), start=1):
         if not path.exists():
             report.unchecked.append(f"{path}: it is not there; versions were learnt again")
             continue
@@ -108,7 +120,8 @@ def check_kept(report: AuditReport, plan: LearningPlan, paths: Sequence[str | Pa
         except CorruptData as problem:
             report.note_all(str(problem), Kind.FILE)
             continue
-        told = there.fingerprints
-        if there.rules != plan.rules.fingerprint or told != made[: len(told)]:
+        told, least = there.fingerprints, due if place == len(paths) else 0
+        wrong = told != made[: len(told)] or len(told) < least
+        if there.rules != plan.rules.fingerprint or wrong:
             rule = "the versions must be those that the released values lead to"
             report.note_all(f"{path}: {rule}; another model was put in their place", Kind.FILE)

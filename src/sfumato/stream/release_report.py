@@ -24,8 +24,9 @@ class ReleaseReport:
             that were answered anew, of what they leaked under the estimate; `largest_sip` is then
             that under the worst chain of the set.
         confidence: Probability that the true chain is in the set; 1 where that is assumed.
-        expected_loss: What a value was expected to cost, under the estimate.
-        silent_loss: What the best constant would have cost, under the estimate.
+        expected_loss: What a value was expected to cost, under the model, or the estimate of a
+            release that learns; None where `plan` foretells it.
+        silent_loss: What the best constant would have cost, under the same.
     """
 
     rows: int

@@ -12,7 +12,9 @@ from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
+from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.encoding import Grid, StreamModel
+from sfumato.models.periodic import PeriodicChain
 from sfumato.store.attestation import program
 from sfumato.store.chain import answer_of
 from sfumato.store.keys import ledger_commitment
@@ -25,17 +27,18 @@ from sfumato.stream.column_run import Answered, ColumnRun, OneByOne
 from sfumato.stream.earlier_rows import EarlierRows
 from sfumato.stream.horizon_check import check_horizon
 from sfumato.stream.input_rows import Reading, RowChecks, RowReader
+from sfumato.stream.kept_columns import check_copies
 from sfumato.stream.learning_plan import LearningPlan, signal_column
 from sfumato.stream.learning_run import LearningRowRun, recall
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_report import ReleaseReport
 from sfumato.stream.release_spec import JOB, beside
-from sfumato.stream.robust_run import RobustRowRun
 from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
 from sfumato.stream.version_files import check_versions, versions_beside, versions_bytes
 from sfumato.stream.version_history import VersionHistory
+from sfumato.stream.worth_run import RobustRowRun, WorthRowRun
 from sfumato.tables.arrow_memory import returned_memory
 from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
@@ -131,9 +134,12 @@ def release_table(
     reading.check(model)
     if same_file(source.path, output.path):
         raise BadTable(output.path, None, "the output must not be the input")
-    for other in (source.path, output.path, str(beside(output.path))):
-        if ledger is not None and same_file(str(ledger), other):
-            raise BadTable(str(ledger), None, "the ledger must be a file of its own")
+    others = [source.path, output.path, str(beside(output.path))]
+    if isinstance(plan, LearningPlan):
+        others.append(str(versions_beside(output.path)))
+    if ledger is not None and any(same_file(str(ledger), other) for other in others):
+        raise BadTable(str(ledger), None, "the ledger must be a file of its own")
+    check_copies(source, model, reading)
     coins = secure() if spec.randomness is None else spec.randomness
     if isinstance(plan, LearningPlan) and ledger is None:
         _check_order_kept(coins)
@@ -209,7 +215,9 @@ def _begun(
         return LearningRowRun(reader, checks, plan, ledgered, coins, file, remark)
     if not _by_columns(source, plan, spec):
         ledgered = LedgeredRun(store, begun, kind)
-        run = RowRun if plan.robust is None else RobustRowRun
+        run: type[RowRun] = RowRun if plan.robust is None else RobustRowRun
+        if isinstance(plan.model, PeriodicChain | ClusteredChain):
+            run = WorthRowRun  # nothing foretells it: `plan` knows no phases
         return run(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
     streams = RunStreams(plan, coins)
     ledgered = LedgeredRun(store, begun, kind, streams)

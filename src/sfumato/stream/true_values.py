@@ -15,6 +15,7 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss
 from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.markov import MarkovChain
 from sfumato.stream.silence import Silence
 
 
@@ -68,9 +69,12 @@ class RealisedLoss:
     the receiver's guess does who was told nothing. Values in bins and cells are compared as they
     were, so that rounding and clipping count.
 
+    Under a model that knows nothing all constants may be alike, and one that is chosen blindly is
+    no rival: silence is then the constant that fits the true values best.
+
     Attributes:
         loss: Summed loss.
-        silent: What the best constant of each moment would have lost.
+        silent: What the best constant of each moment under the model would have lost.
         count: Values that were compared.
         compared: The same, those in batches that have one loss together included.
     """
@@ -80,6 +84,7 @@ class RealisedLoss:
         self._silence = Silence(model.chain, loss) if loss is not None else None
         self._released = np.zeros(len(model.alphabet), dtype=np.bool_)
         self.loss, self.silent, self.count = 0.0, 0.0, 0
+        self._constants = np.zeros(len(model.alphabet)) if _knows_nothing(model.chain) else None
         self._batch_loss, self._in_batches = 0.0, 0
 
     @property
@@ -97,10 +102,15 @@ class RealisedLoss:
     @property
     def mean_of_silence(self) -> float | None:
         """The same of the best constants; None where losses are of whole batches."""
-        return self.silent / self.count if self.count else None
+        if not self.count:
+            return None
+        lost = self.silent if self._constants is None else float(self._constants.min())
+        return lost / self.count
 
     def tell(self, event: Event) -> None:
-        """One more output."""
+        """One more output; those of a stream come in order."""
+        if self._silence is not None and event.phase is not None:
+            self._silence.at(event.sequence, event.phase, event.stream)
         if event.released is not None:
             self._released[self._alphabet.index(event.released)] = True
 
@@ -122,7 +132,9 @@ class RealisedLoss:
         row = self.costs(truth)
         if row is None or self._silence is None:
             return None
-        guess, _ = self._silence.at(event.sequence, event.phase)
+        guess, _ = self._silence.at(event.sequence, event.phase, event.stream)
+        if self._constants is not None:
+            self._constants += row
         left = guess if event.released is None else self._alphabet.index(event.released)
         self.loss, self.silent = self.loss + float(row[left]), self.silent + float(row[guess])
         self.count += 1
@@ -141,6 +153,9 @@ class RealisedLoss:
         self.loss = in_turn(self.loss, lost[known])
         self.silent = in_turn(self.silent, costs[truths.codes, guesses][known])
         self.count += int(known.sum())
+        if self._constants is not None:
+            times = np.bincount(truths.codes[known], minlength=len(costs))
+            self._constants += (times[:, None] * np.nan_to_num(costs)).sum(axis=0)
         return np.asarray(lost)
 
     @property
@@ -156,6 +171,13 @@ class RealisedLoss:
             return None
         exact = None if truth.point is None else self._loss.from_point(truth.point)
         return self._loss.rows([place])[0] if exact is None else exact
+
+
+def _knows_nothing(chain: object) -> bool:
+    """Whether all values are alike, whatever came before, as in a model of `fit --uniform`."""
+    if not isinstance(chain, MarkovChain) or not isinstance(chain.known, np.ndarray):
+        return False
+    return not any(np.ptp(part) for part in (chain.known, chain.initial, chain.background))
 
 
 def in_turn(total: float, amounts: Floats) -> float:
