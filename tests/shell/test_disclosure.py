@@ -233,7 +233,7 @@ def test_the_default_attacker_and_the_blind_guess_are_told(people: Path, tmp_pat
     assert found["coupling"] == report.coupling == "mixture"
     assert found["delta"] == report.delta
     guess = shown_up(found["delta_before"], 5)
-    assert f"a blind guess, before anything is published\t{guess}" in done("disclosure", *given).out
+    assert f"blind guess\t{guess}" in done("disclosure", *given).out
     blind = done("publish", *given, "--coupling", "none", "-o", tmp_path / "noisy.csv")
     assert "a blind guess, before anything is published, finds" in blind.out
     assert "note: NO PROMISE AGAINST ANYONE" in blind.err
@@ -250,7 +250,7 @@ def test_silence_and_rows_left_out_are_told_to_whoever_publishes(
     result = done(*asked("publish", holed, *options, "-o", output))
     assert "note: 1 rows with a missing value were left out" in result.err
     assert "NO BETTER THAN A CONSTANT: the noise on 'height'" in result.err
-    assert "missed by (root mean square): height 40" in result.out
+    assert "how far off (root mean square): height as published 40" in result.out
     assert len(read(output)) == 60
     told_alone = done(*asked("publish", holed, *options, "-o", tmp_path / "n.csv", "--json"))
     assert told_alone.document["operator"]["dropped"] == 1

@@ -103,8 +103,8 @@ def test_disclosure_prints_no_less_than_it_computes(people: Path) -> None:
     asked = ("disclosure", "-t", people, "-c", "height,weight", "--accuracy", 2, *noise)
     exact = done(*asked, "--json").document
     said = done(*asked, "--papers").out
-    near_above(after(said, "guess, before anything is published\t"), exact["delta_before"], 5)
-    near_above(after(said, "alone\t"), exact["delta_without_correlation"], 5)
+    near_above(after(said, "blind guess\t"), exact["delta_before"], 5)
+    near_above(after(said, "values alone\t"), exact["delta_without_correlation"], 5)
     between = said[said.index("between ") :]
     assert numbers(between)[0] <= exact["delta_low"]
     near_above(numbers(between)[1], exact["delta_high"], 5)

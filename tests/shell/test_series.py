@@ -75,7 +75,7 @@ def test_compare_shows_a_table_of_every_method(series: Path) -> None:
         assert f"{group} (60 values, 1 simulations each)" in result.out
     for group in ("w-event level, pure", "event level, pure", "event level, approximate"):
         assert group in result.out
-    assert "least error, online, untuned" in result.out
+    assert "what to do: of what hides all values of a person" in result.out
     assert "silence*" in result.out and "event-laplace" in result.out
 
 

@@ -114,7 +114,7 @@ def test_a_row_of_a_table_is_found_by_how_it_begins() -> None:
 
 def test_what_is_said_on_the_side_alone_is_shown_in_order() -> None:
     said = Result(0, "", "7 values\nso it is\nexpected 4.2; a constant 9\n")
-    shown = ["7 values", "expected ...; a constant ..."]
+    shown = ["8 values", "expected ...; a constant ..."]
     assert shown_anew(shown, said) == ["7 values", "so it is", "expected ...; a constant ..."]
 
 

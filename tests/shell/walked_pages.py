@@ -323,7 +323,8 @@ def _anew(shown: str, said: str) -> str:
     made, end = "", 0
     for group in range(1, len(match.groups()) + 1):
         begin, after = match.span(group)
-        made += said[end:begin] + _hidden(said[begin:after])
+        alone = not said[begin - 1 : begin].strip() and not said[after : after + 1].strip()
+        made += said[end:begin] + (_hidden(said[begin:after]) if alone else _DOTS)
         end = after
     return made + said[end:]
 

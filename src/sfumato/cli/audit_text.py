@@ -47,7 +47,9 @@ def print_report(report: AuditReport, unit: str, files: list[str], *, quiet: boo
     # Without files it is the ledger that was followed, and its rows are the steps of its streams.
     steps = sum(entry.steps for entry in report.streams.values())
     rows = f"{report.rows:,} rows" if files else f"{steps:,} rows of the ledger"
-    worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
+    # Of streams that leaked as much, as far as is shown, the first names come first.
+    order = sorted(report.streams.items(), key=lambda item: item[0])
+    worst = sorted(order, key=lambda item: -float(shown_up(item[1].sip, 5)))[:_SHOWN]
     there = {
         column: text
         for column, text in _LEGEND.items()
