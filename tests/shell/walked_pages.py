@@ -8,9 +8,10 @@ commands are run in order. What is shown must be what standard output says, line
 - blanks count as one: tables are lined up on pages;
 - what is said on the side (standard error) may be shown where it is said, or left out.
 
-A page that shows a refusal, `sfumato: ...`, must get it, with exit code 2. A line with a sign of
-the shell (a pipe, a file, `$(...)`) is given to one; what ends in `&` runs beside the page until
-its end, and what is shown below it must be said before the page goes on.
+A page that shows a refusal, `sfumato: ...`, must get it, with exit code 2, and one that shows
+`the audit FAILED` exit code 1. A line with a sign of the shell (a pipe, a file, `$(...)`) is given
+to one; what ends in `&` runs beside the page until its end, and what is shown below it must be said
+before the page goes on.
 """
 
 import difflib
@@ -33,7 +34,7 @@ ENGINES = (DOCS / "guides" / "spark.md",)
 """Pages that start a real engine."""
 GUIDES = tuple(
     page
-    for page in sorted((DOCS / "guides").glob("*.md"))
+    for page in (DOCS / "audit.md", *sorted((DOCS / "guides").glob("*.md")))
     if page not in ENGINES and "```console" in page.read_text("utf-8")
 )
 
@@ -162,7 +163,8 @@ def walk(
 
 def _check_code(step: Step, result: Result) -> None:
     refused = any(line.startswith("sfumato: ") for line in step.shown)
-    assert result.code == (2 if refused else 0), f"{step.typed}\n{result.out}{result.err}"
+    found = "the audit FAILED" in step.shown
+    assert result.code == (2 if refused else int(found)), f"{step.typed}\n{result.out}{result.err}"
 
 
 # Comparing ----------------------------------------------------------------------------------------
