@@ -169,6 +169,7 @@ HELD = {
     "models.cluster_learning._Search": "one call's own",
     "stream.evidence._Collector": "one call's own",
     "stream.learning._Counted": "one call's own",
+    "stream.leakage_by_start._Start": "one call's own",
     "stream.released_tracks._Rows": "one call's own",
     "stream.truth_reader.Truths": "one call's own",
     "stream.value_exposure.ValueExposure": "one call's own",
