@@ -4,13 +4,16 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sfumato.store.codec import to_bytes
 from sfumato.store.outputs import write_whole
+from sfumato.stream import learning_audit
+from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.version_files import LearntVersions, load_versions
-from tests.shell.running import call, done, rows
+from tests.shell.running import call, done, piped, rows
 from tests.shell.tables import csv_bytes
 
 STREAMS, MOMENTS = 20, 10
@@ -151,6 +154,33 @@ def test_with_tables_the_versions_of_the_ledger_are_looked_at_too(house: Path) -
         assert found.code == 1 and "another model was put in their place" in found.out
     finally:
         write_whole(path, honest)
+
+
+def test_rows_that_are_committed_while_an_audit_learns_accuse_nobody(
+    house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, learnt = tmp_path / "live.ledger", learning_audit.learnt_plan
+    lines = table(range(MOMENTS)).decode().splitlines()
+    given = ("release", "-", "-m", house / "start.model", "--seed", 6, *RULES)
+    with piped(*given, "--time", "when", "--ledger", ledger, "-o", "-") as pipe:
+
+        def answer(some: list[str]) -> None:
+            for line in some:
+                pipe.send(line)
+            assert [pipe.receive() for _ in some][-1]
+
+        def while_it_goes_on(*asked: Any) -> LearningPlan:
+            plan = learnt(*asked)
+            answer(lines[101:])
+            return plan
+
+        answer(lines[:101])
+        monkeypatch.setattr(learning_audit, "learnt_plan", while_it_goes_on)
+        found = call(*audited(house, "--ledger", ledger))
+        assert found.code == 0, found.out
+        assert "version 1, after 80" in found.out and "version 2" not in found.out
+        assert len(load_versions(f"{ledger}.versions").versions) == 2
+        assert pipe.ended()[0] == 0
 
 
 def test_what_a_learning_release_cannot_do_is_refused(house: Path, tmp_path: Path) -> None:

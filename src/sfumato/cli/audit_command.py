@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sfumato.models.encoding import StreamModel
     from sfumato.solver.policy import Policy
+    from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.audit_checks import Check
     from sfumato.stream.audit_promise import Required
     from sfumato.stream.audit_report import AuditReport
@@ -312,6 +313,28 @@ def _audited(
     policy: Policy | None,
 ) -> AuditReport:
     """The audit of one release, in one file or several."""
+    from sfumato.cli.audit_rules import common_rules
+    from sfumato.store.ledger_reader import LedgerReader
+    from sfumato.stream.release_spec import JOB
+
+    spec, ledger = common_rules(specs), given.ledger
+    if spec.learn is None or ledger is None:
+        return _compared(given, model, places, specs, required, policy, ledger)
+    # What is learnt from a ledger and what is held against it must be the same rows.
+    with LedgerReader(ledger, spec.learning(model).fingerprint, JOB) as reader:
+        return _compared(given, model, places, specs, required, policy, reader)
+
+
+def _compared(
+    given: AuditOptions,
+    model: StreamModel,
+    places: Sequence[int],
+    specs: Sequence[ReleaseSpec],
+    required: Required,
+    policy: Policy | None,
+    ledger: str | LedgerReader | None,
+) -> AuditReport:
+    """The same with the ledger, or what it was when it was opened."""
     from sfumato.cli.audit_findings import check_commitments, key_of
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_truth import truth_check
@@ -319,6 +342,7 @@ def _audited(
     from sfumato.core.checks import choice
     from sfumato.core.fair_coins import LEVEL
     from sfumato.core.randomness import keyed
+    from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
     from sfumato.stream.learning_audit import check_kept, three_numbers
@@ -335,7 +359,8 @@ def _audited(
     against = [Table.at(file, separator=given.separator) for file in true]
     counts = [source.count() for source in sources]
     total = None if None in counts else sum(count or 0 for count in counts)
-    plan = plan_used(spec, model, policy, sources, given.ledger)
+    known = ledger if isinstance(ledger, LedgerReader) else None
+    plan = plan_used(spec, model, policy, sources, known)
     also: list[Check] = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
     other: Check | None = truth_check(given, model, plan)
     if other is None and isinstance(plan, LearningPlan):
@@ -347,7 +372,7 @@ def _audited(
             sources,
             model,
             plan,
-            ledger=given.ledger,
+            ledger=ledger,
             coverage=choice("coverage", Coverage, given.coverage),
             against=against or None,
             missing=choice("missing", Missing, spec.missing),
@@ -361,7 +386,7 @@ def _audited(
             progress=show,
         )
     if isinstance(plan, LearningPlan):
-        check_kept(report, plan, [table.path for table in sources], given.ledger)
+        check_kept(report, plan, [table.path for table in sources], known)
         report.versions = tuple(map(str, plan.history.versions()))
     if secret is not None:
         check_commitments(report, secret, given.commitment, specs)

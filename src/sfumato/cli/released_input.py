@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
     from sfumato.solver.policy import Policy
+    from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.plan import Plan
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.stream.released_tracks import ReleasedTracks
@@ -54,9 +55,9 @@ def read_release(given: _Asked, model: StreamModel, file: str) -> ReleasedInput:
     from sfumato.cli.audit_rules import release_rules
     from sfumato.cli.rule_choice import policy_of
     from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.learning_plan import signal_column
+    from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.ledger_tracks import ledger_tracks
-    from sfumato.stream.released_tracks import read_tracks
+    from sfumato.stream.release_spec import JOB
     from sfumato.tables.readers import Table
 
     tables = given.released or []
@@ -67,13 +68,22 @@ def read_release(given: _Asked, model: StreamModel, file: str) -> ReleasedInput:
     spec = release_rules(beside, given.rules, given.ledger)
     policy, _ = policy_of(spec, given.policy, model, file)
     sources = [Table.at(path, separator=given.separator) for path in tables]
-    plan = plan_used(spec, model, policy, sources, given.ledger)
-    if sources:
-        return ReleasedInput(
-            spec, plan, read_tracks(sources, model, signal_column(plan) or "signal")
-        )
-    assert given.ledger is not None  # or there would be nothing to read
-    return ReleasedInput(spec, plan, ledger_tracks(given.ledger, plan))
+    if given.ledger is None or (sources and spec.learn is None):
+        plan = plan_used(spec, model, policy, sources, None)
+        return ReleasedInput(spec, plan, _tracks(sources, model, plan))
+    rules = spec.plan(model, policy) if spec.learn is None else spec.learning(model)
+    # What is learnt from a ledger and what is read of it must be the same rows.
+    with LedgerReader(given.ledger, rules.fingerprint, JOB) as reader:
+        plan = plan_used(spec, model, policy, sources, reader)
+        tracks = _tracks(sources, model, plan) if sources else ledger_tracks(reader, plan)
+    return ReleasedInput(spec, plan, tracks)
+
+
+def _tracks(sources: Sequence[Table], model: StreamModel, plan: Plan) -> ReleasedTracks:
+    from sfumato.stream.learning_plan import signal_column
+    from sfumato.stream.released_tracks import read_tracks
+
+    return read_tracks(sources, model, signal_column(plan) or "signal")
 
 
 def plan_used(
@@ -81,7 +91,7 @@ def plan_used(
     model: StreamModel,
     policy: Policy | None,
     released: Sequence[Table],
-    ledger: str | None,
+    ledger: LedgerReader | None,
 ) -> Plan:
     """The rule of a release; of one that learns, with the versions that its outputs led to."""
     from sfumato.stream.learning_audit import learnt_plan

@@ -15,6 +15,7 @@ from sfumato.core.fair_coins import LEVEL
 from sfumato.core.progress import Progress
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
+from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_checks import Check, Exposure, Losses, Totals
 from sfumato.stream.audit_columns import ColumnWalk, FleetStates
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
@@ -43,7 +44,7 @@ def audit_table(
     model: StreamModel,
     plan: Plan,
     *,
-    ledger: str | Path | None = None,
+    ledger: str | Path | LedgerReader | None = None,
     coverage: Coverage = Coverage.INPUTS,
     against: Table | Sequence[Table] | None = None,
     missing: Missing = Missing.REFUSE,
@@ -64,7 +65,7 @@ def audit_table(
         model: The public model.
         plan: The public rule of the release.
         ledger: Compare with this ledger too, and check all of it. It is only read. What streams
-            did before a file begins is taken from it.
+            did before a file begins is taken from it. A reader shows it as it was when opened.
         coverage: How much of the ledger the files must hold.
         against: The true values, row by row like the released ones, or for batches, those of each
             stream in order; stays on this machine.

@@ -53,10 +53,14 @@ class LedgerSide:
         cycle: What comes again under the model, if its phases follow from times.
     """
 
-    def __init__(self, path: str | Path, plan: str, cycle: Cycle | None = None) -> None:
+    def __init__(
+        self, ledger: str | Path | LedgerReader, plan: str, cycle: Cycle | None = None
+    ) -> None:
         self.cycle = cycle
         self._closing = contextlib.ExitStack()
-        self._ledger = self._closing.enter_context(LedgerReader(path, plan, JOB))
+        if not isinstance(ledger, LedgerReader):
+            ledger = self._closing.enter_context(LedgerReader(ledger, plan, JOB))
+        self._ledger = ledger
         report = checked(self._ledger)
         self.problems, self.head = report.problems, report.head
         self._held: Counter[str] = Counter()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sfumato.core.errors import CorruptData, UnknownSymbol
 from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.store.chain import written_head
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_report import AuditReport, Kind
 from sfumato.stream.audit_rows import released_symbol
@@ -20,7 +21,6 @@ from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import LearningRules
 from sfumato.stream.learnt_outputs import last_set
 from sfumato.stream.other_truth import OtherTruth
-from sfumato.stream.release_spec import JOB
 from sfumato.stream.version_files import load_versions, versions_beside
 from sfumato.stream.version_history import VersionHistory
 from sfumato.tables.readers import Table
@@ -30,7 +30,7 @@ def learnt_plan(
     rules: LearningRules,
     model: StreamModel,
     released: Sequence[Table],
-    ledger: str | Path | None = None,
+    ledger: LedgerReader | None = None,
 ) -> LearningPlan:
     r"""The rule of a release with the versions that its outputs led to.
 
@@ -39,7 +39,8 @@ def learnt_plan(
         model: The model that knows nothing, and how the tables are read.
         released: The files in the order in which they were written, from the first on; not looked
             at where there is
-        ledger: a ledger, which knows the order of all answers.
+        ledger: a ledger, which knows the order of all answers. The audit must see it as it is here:
+            what a release that is under way adds to it would belong to no version.
 
     Examples:
         >>> import sfumato as sf
@@ -58,7 +59,7 @@ def learnt_plan(
         [30]
     """
     history = VersionHistory(rules)
-    left = _in_ledger(ledger, rules) if ledger is not None else _in_files(released, model)
+    left = _in_ledger(ledger) if ledger is not None else _in_files(released, model)
     taken: dict[str, int] = {}
     for stream, sequence, symbol in left:
         place = rules.alphabet.place(symbol)
@@ -69,10 +70,9 @@ def learnt_plan(
     return LearningPlan.under(history)
 
 
-def _in_ledger(ledger: str | Path, rules: LearningRules) -> Iterator[tuple[str, int, object]]:
-    with LedgerReader(ledger, rules.fingerprint, JOB) as reader:
-        for answer in reader.history():
-            yield answer.stream, answer.sequence, answer.released
+def _in_ledger(ledger: LedgerReader) -> Iterator[tuple[str, int, object]]:
+    for answer in ledger.history():
+        yield answer.stream, answer.sequence, answer.released
 
 
 def _in_files(released: Sequence[Table], model: StreamModel) -> Iterator[tuple[str, int, object]]:
@@ -100,7 +100,7 @@ def check_kept(
     report: AuditReport,
     plan: LearningPlan,
     tables: Sequence[str | Path],
-    ledger: str | Path | None = None,
+    ledger: LedgerReader | None = None,
 ) -> None:
     """Note every file of versions, beside a table or a ledger, that outputs did not lead to.
 
@@ -110,7 +110,8 @@ def check_kept(
     versions, count = plan.history.versions(), plan.history.count
     made = [version.fingerprint for version in versions]
     due = sum(version.values < count for version in versions)
-    paths = [*tables, *([] if ledger is None else [ledger])]
+    own = None if ledger is None else ledger.path
+    paths = [*tables, *([] if own is None else [own])]
     for place, path in enumerate(map(versions_beside, paths), start=1):
         if not path.exists():
             report.unchecked.append(f"{path}: it is not there; versions were learnt again")
@@ -121,7 +122,15 @@ def check_kept(
             report.note_all(str(problem), Kind.FILE)
             continue
         told, least = there.fingerprints, due if place == len(paths) else 0
+        if ledger is not None and _grown(ledger):
+            told = told[: len(made)]  # a release under way has learnt more since it was opened
         wrong = told != made[: len(told)] or len(told) < least
         if there.rules != plan.rules.fingerprint or wrong:
             rule = "the versions must be those that the released values lead to"
             report.note_all(f"{path}: {rule}; another model was put in their place", Kind.FILE)
+
+
+def _grown(ledger: LedgerReader) -> bool:
+    """Whether rows were committed to a ledger since it was opened."""
+    head = None if ledger.path is None else written_head(ledger.path)
+    return head is not None and head.entries > ledger.front.head.entries

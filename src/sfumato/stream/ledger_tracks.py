@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,11 @@ from sfumato.stream.release_spec import JOB
 from sfumato.stream.released_tracks import ReleasedTracks
 
 
-def ledger_tracks(path: str | Path, plan: Plan) -> ReleasedTracks:
+def ledger_tracks(ledger: str | Path | LedgerReader, plan: Plan) -> ReleasedTracks:
     r"""All that left, from the ledger of a release. It is only read.
 
     Args:
-        path: The ledger.
+        ledger: The ledger; a reader shows it as it was when opened.
         plan: The rule of the release; a ledger of another is refused.
 
     Raises:
@@ -37,9 +38,11 @@ def ledger_tracks(path: str | Path, plan: Plan) -> ReleasedTracks:
         >>> len(ledger_tracks(folder / "l.ledger", plan).places)
         40
     """
-    with LedgerReader(path, plan.fingerprint, JOB) as reader:
-        problems = checked(reader).problems
+    with contextlib.ExitStack() as closing:
+        if not isinstance(ledger, LedgerReader):
+            ledger = closing.enter_context(LedgerReader(ledger, plan.fingerprint, JOB))
+        problems = checked(ledger).problems
         if problems:
-            raise CorruptData(f"{path}: {problems[0]}")
-        events = [event_of(answer) for answer in reader.history()]
-    return replace(ReleasedTracks.of(events, plan.model.alphabet), source=str(path))
+            raise CorruptData(f"{ledger.path}: {problems[0]}")
+        events = [event_of(answer) for answer in ledger.history()]
+    return replace(ReleasedTracks.of(events, plan.model.alphabet), source=str(ledger.path))
