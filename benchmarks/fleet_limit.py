@@ -27,16 +27,16 @@ from sfumato.stream.draw_loops import draw_column, inform_one
 from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.kept_channel_loops import CHAINS, least_repair, leaves_of, output_marginal
 from sfumato.stream.mixture_loops import blend, logs_up, marginal_error, ratios
-from sfumato.stream.stepping import marginal
+from sfumato.stream.stepping import four_marginals
 
 STREAMS = 10_000
 
 
 @njit(error_model="numpy")
-def sums(joints, beliefs, reached, totals):
+def sums(joints, which, beliefs, reached, totals):
     """Beliefs, and their running sums."""
-    for at in range(len(joints)):
-        totals[at] = marginal(joints, at, 1, beliefs[at], reached[at])
+    for at in range(0, len(which), 4):
+        put(totals, at, four_marginals(joints, which, 0, at, beliefs, reached))
 
 
 @njit(error_model="numpy")
@@ -145,7 +145,7 @@ def main() -> None:
     told = arrays.joints.copy()
     kept, bounds = (nodes, row_of, weights), np.exp(policy.allowed)
     stages = {
-        "beliefs": lambda: sums(arrays.joints, beliefs, reached, totals),
+        "beliefs": lambda: sums(arrays.joints, which, beliefs, reached, totals),
         "the tree": lambda: tree_walk(tree, thresholds, reached, totals, leaves),
         "output marginals": lambda: marginals(
             *kept, splits, candidates, leaves, beliefs, mass, outs

@@ -81,7 +81,7 @@ class Policy:
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
             candidates get dearer than that is solved on the spot. Far-sighted costs are known but
             for a constant: there it is a part of the mean cost of a step.
-        tables: The channels as arrays; `sfumato.stream.stepping` says what they hold.
+        tables: The channels as arrays; `sfumato.stream.kept_channel_loops` says what they hold.
         report: How good it was when compiled.
         sight: What beliefs are worth, for far-sighted channels: beliefs that are not covered are
             solved by it, and columns of one channel may then release the same symbol. The column
@@ -266,7 +266,7 @@ def part_weights(rows: Floats) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """A tree over beliefs; see `sfumato.stream.stepping` for its arrays."""
+    """A tree over beliefs; see `sfumato.stream.kept_channel_loops` for its arrays."""
 
     splits: Ints
     thresholds: Floats

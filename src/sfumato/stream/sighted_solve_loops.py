@@ -274,7 +274,7 @@ def solve_sighted(
 ) -> tuple[int, int, float, float]:
     """The channel of one step, solved and certified: status, parts, both certificates.
 
-    Args as those of `stepping.choose`, but:
+    Args as those of `stepping.prepare`, but:
         begin: The first of the pairs worth trying: those of a leaf, which
         end: ends there.
         words: Get the channel.
