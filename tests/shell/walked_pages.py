@@ -267,7 +267,7 @@ def _anew(shown: str, said: str) -> str:
     for group in range(1, len(match.groups()) + 1):
         begin, after = match.span(group)
         made += said[end:begin]
-        alone = not said[begin - 1 : begin].strip() and not said[after : after + 1].strip()
+        alone = said[:begin].endswith("  ") and not said[after : after + 1].strip()
         if alone:  # dots are wider than a short cell: its blanks make room
             short = len(_DOTS) - (after - begin)
             spare = len(made) - len(made.rstrip()) - 2
