@@ -87,7 +87,9 @@ def test_help_fits_eighty_columns() -> None:
     assert len(pages) > 60
     for page in pages:
         for line in page.read_text("utf-8").splitlines():
-            assert len(line) <= 80 or len(line.split()) == 1, f"{page.name}: {line}"
+            # A single argument may be wider: an address, or what a shell runs in quotes.
+            whole = max(map(len, re.findall(r"\"[^\"]*\"|\S+", line)), default=0)
+            assert len(line) <= 80 or whole > 60, f"{page.name}: {line}"
 
 
 def test_examples_of_help_are_whole_commands() -> None:

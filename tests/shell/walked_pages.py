@@ -325,8 +325,13 @@ def _anew(shown: str, said: str) -> str:
     made, end = "", 0
     for group in range(1, len(match.groups()) + 1):
         begin, after = match.span(group)
-        alone = not said[begin - 1 : begin].strip() and not said[after : after + 1].strip()
-        made += said[end:begin] + (_hidden(said[begin:after]) if alone else _DOTS)
+        made += said[end:begin]
+        alone = said[:begin].endswith("  ") and not said[after : after + 1].strip()
+        if alone:  # dots are wider than a short cell: its blanks make room
+            short = len(_DOTS) - (after - begin)
+            spare = len(made) - len(made.rstrip()) - 2
+            made = made[: len(made) - max(min(short, spare), 0)]
+        made += _hidden(said[begin:after]) if alone else _DOTS
         end = after
     return made + said[end:]
 

@@ -14,7 +14,7 @@ _DEEP = 10
 _NARROW = 20
 """Columns below which nothing is gained: what is narrower is left to the terminal."""
 _WORD = r"(?:\"[^\"]*\"|'[^']*'|\S+)"
-_COMMAND = re.compile(r"\s*(?:\d+\. )?(?:[A-Z_]+=\S+ )*(?:sfumato|spark-submit|docker|curl) ")
+_COMMAND = re.compile(r"\s*(?:\d+\. )?(?:[A-Z_]+=\S+ )*(?:.*\| )?(?:sfumato|spark-submit) ")
 
 
 def columns(text: str) -> int:
@@ -103,7 +103,8 @@ def _as_written(block: str, width: int) -> str:
     lines: list[str] = []
     for line in _whole_lines(block):
         columns = re.match(r"(\s*\S.*?\s{2,})(?!#)\S", line)
-        if columns:  # a list of names and what they mean goes on below the meaning
+        if columns and len(columns[1]) <= width - _NARROW:
+            # A list of names and what they mean goes on below the meaning.
             lines += folded(line, width, len(columns[1]))
         elif _COMMAND.match(line):
             lines += _with_comment(line, width)
@@ -116,7 +117,7 @@ def _as_written(block: str, width: int) -> str:
 def _whole_lines(block: str) -> list[str]:
     """Lines of a text, those that go on in the next one joined with it."""
     made: list[str] = []
-    for line in re.sub(r" *\\\n\s*", " ", block).splitlines():
+    for line in re.sub(r"\s*\\+\n\s*", " ", block).splitlines():
         before = made[-1] if made else ""
         columns = re.match(r"(\s*\S.*?\s{2,})\S", before)
         begins = len(columns[1]) if columns else _indent(before)
@@ -133,7 +134,9 @@ def _indent(line: str) -> int:
 
 def _with_comment(line: str, width: int) -> list[str]:
     """A command; what it is for stands above it if both are too wide."""
-    command, comment = re.match(r"(.*?)(?:\s+(# .*))?$", line).groups()  # type: ignore[union-attr]
-    if len(line) <= width or comment is None:
-        return folded_command(line, width)
-    return [f"{' ' * _indent(line)}{comment}", *folded_command(command, width)]
+    if len(line) <= width:
+        return [line]
+    command, mark, comment = line.partition(" # ")
+    blanks = " " * _indent(line)
+    lines = folded_command(blanks + " ".join(command.split()), width)
+    return [f"{blanks}# {comment}", *lines] if mark else lines
