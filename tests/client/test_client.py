@@ -233,8 +233,8 @@ def test_proxies_of_the_environment_are_not_used(url: str, monkeypatch: pytest.M
             assert session.release("u1", "home").released == "r1"
 
 
-def test_a_unix_socket_is_a_way_too(service: FakeService, tmp_path: Path) -> None:
-    path = str(tmp_path / "sfumato.sock")
+def test_a_unix_socket_is_a_way_too(service: FakeService, short_path: Path) -> None:
+    path = str(short_path / "sfumato.sock")
     with running(service, path), Client(f"unix:{path}", KEY) as client:
         assert client.release("u1", "home").released == "r0"
         with client.session() as session:

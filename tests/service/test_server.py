@@ -144,8 +144,8 @@ def test_the_end_answers_what_was_taken_and_closes_everything() -> None:
         assert run.closed and not run.store._ledger.held
 
 
-def test_a_unix_socket_is_for_owner_and_group_and_gone_afterwards(tmp_path: Path) -> None:
-    path = tmp_path / "sfumato.sock"
+def test_a_unix_socket_is_for_owner_and_group_and_gone_afterwards(short_path: Path) -> None:
+    path = short_path / "sfumato.sock"
     for _ in range(2):
         with listening(Settings(uds=str(path))) as own:
             assert address_of(own, tls=False) == f"unix:{path}"
