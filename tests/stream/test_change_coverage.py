@@ -37,7 +37,8 @@ def ring(size: int, stay: float) -> MarkovChain:
 def moved(values: Ints, chain: MarkovChain, rng: np.random.Generator) -> Ints:
     """The values one moment later."""
     sums = chain.transition().cumsum(axis=1)[values]
-    return np.minimum((rng.random((len(values), 1)) > sums).sum(axis=1), chain.size - 1)
+    found = (rng.random((len(values), 1)) > sums).sum(axis=1)
+    return np.asarray(np.minimum(found, chain.size - 1))
 
 
 def changing(
