@@ -37,8 +37,8 @@ def ring(size: int, stay: float) -> MarkovChain:
 def moved(values: Ints, chain: MarkovChain, rng: np.random.Generator) -> Ints:
     """The values one moment later."""
     sums = chain.transition().cumsum(axis=1)[values]
-    later = (rng.random((len(values), 1)) > sums).sum(axis=1)
-    return np.asarray(np.minimum(later, chain.size - 1), dtype=np.int64)
+    found = (rng.random((len(values), 1)) > sums).sum(axis=1)
+    return np.asarray(np.minimum(found, chain.size - 1))
 
 
 def changing(
