@@ -1,6 +1,7 @@
 """Releases under a mixture of chains: tables in, tables out, audited, recovered, learnt."""
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from sfumato.stream.release_spec import parse_spec
 from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table
 from tests.models.test_cluster_fitting import people
-from tests.models.test_clustered_chain import joint_of_paths, mixture
+from tests.models.test_clustered_chain import joint_of_paths, joint_of_values, mixture
+from tests.oracles.phased_sequences import told_step_by_step
 from tests.shell.running import call
+from tests.stream.test_periodic_plan import BUDGETS
 
 NAMES = ("home", "work", "park")
 
@@ -126,6 +129,32 @@ def plan_of(model: ClusteredChain, **asked: Any) -> sf.Plan:
         purpose=sf.Purpose.SIMULATION,
         **asked,
     )
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("seed", range(3))
+def test_totals_windows_and_bursts_are_kept_in_the_joint_table(
+    budget: sf.Horizon | sf.Window, seed: int
+) -> None:
+    """Clusters are summed out of the oracle's table: channels look at values alone."""
+    model, rng = mixture(seed, size=2), np.random.default_rng(seed)
+    plan = sf.Plan(model, budget, sf.loss.hamming(model.alphabet))
+    state, left, steps = plan.begin("ann"), list[sf.Event](), list[Any]()
+    for _ in range(4):
+        design = plan.prepare(state)
+        assert design is not None
+        channel = design.design.channel
+        column = int(rng.integers(len(channel.outputs)))
+        label = model.alphabet.labels[int(channel.outputs[column])]
+        (event,), state = plan.observe(state, [label])
+        left.append(event)
+        steps.append((channel.weights.tolist(), column))
+    joint = {path: Fraction(mass) for path, mass in joint_of_values(model, 4).items()}
+    exact, width = told_step_by_step(joint, steps), getattr(budget, "width", 4)
+    for event, told in zip(left, exact, strict=True):
+        assert -1e-12 <= event.sip.epsilon - told <= 1e-11
+    for first in range(5 - width):
+        assert sum(exact[first : first + width]) <= budget.sip.epsilon + 1e-12
 
 
 def test_fleets_and_policies_are_refused_by_name() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 
 import sfumato as sf
+from sfumato.core.bursts import spread_out
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel, Symbols
@@ -87,6 +88,34 @@ def test_charges_are_the_leakage_in_the_joint_table_of_all_sequences(
         assert -1e-12 <= event.sip.epsilon - exact <= 1e-11 or (constant and exact == 0)
     assert told_in_all(joint, steps) <= sum(event.sip.epsilon for event in left) + 1e-12
     assert [event.phase for event in left] == phases
+
+
+BUDGETS = [
+    sf.Horizon(sf.SIP(1.5), 4),
+    sf.Horizon(sf.SIP(1.5), 4, sf.LDP(2.0)),
+    sf.Window(sf.SIP(0.9), 2),
+    spread_out(sf.Horizon(sf.SIP(1.5), 4), 2, 3.0, sf.SIP(1.0)),
+    spread_out(sf.Window(sf.SIP(1.5), 3), 2, 1.0, None),
+]
+
+
+@settings(max_examples=4, deadline=None)
+@given(seed=SEEDS)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_totals_windows_and_bursts_are_kept_in_the_joint_table(
+    budget: sf.Horizon | sf.Window, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    model = a_periodic_chain(rng)
+    phases = rng.integers(3, size=4).tolist()
+    left, steps = walked(a_plan(model, budget=budget), rng, phases)
+    joint, width = joint_of(model, phases), getattr(budget, "width", 4)
+    exact = told_step_by_step(joint, steps)
+    for event, told in zip(left, exact, strict=True):
+        assert -1e-12 <= event.sip.epsilon - told <= 1e-11
+    for first in range(5 - width):
+        assert sum(exact[first : first + width]) <= budget.sip.epsilon + 1e-12
+    assert told_in_all(joint, steps) <= sum(exact) + 1e-12
 
 
 def test_a_phase_that_is_off_by_one_is_seen_in_the_joint_table() -> None:
