@@ -163,7 +163,7 @@ def test_bad_requests_are_refused_before_anything_is_simulated(model: Path, tmp_
         (("--method", "foo"), "method must be one of"),
         (("-o", tmp_path / "no" / "x.policy"), "be a new file in a folder that exists"),
         (("-o", model), "be a new file in a folder that exists"),
-        (("--max-channels", 0), "max_channels must be"),
+        (("--max-channels", 0), "--max-channels must be"),
     ):
         refused = call("compile", "-m", model, *RULE, *wrong)
         assert refused.code == 2 and rule in refused.err
