@@ -77,13 +77,13 @@ def test_the_lines_about_the_service_do_what_they_say(tmp_path: Path) -> None:
     (tmp_path / "live.csv").write_text(LIVE)
     model, fitted = tmp_path / "city.model", tmp_path / "history.csv"
     done("fit", fitted, "--stream", "user", "--value", "place", "-o", model, "--quiet")
-    serve, asked, push, check = _lines()
+    serve, asked, push, audit, check = _lines()
     assert sys.executable in COMMAND and serve.startswith("sfumato serve ")
     with _running(tmp_path, serve) as (url, key):
         told = []
-        for line in (asked, push, check):
+        for line in (asked, push, audit, check):
             here = line.replace(ADDRESS, url)
-            assert (line == here) == (line is check)
+            assert (line == here) == (line in (audit, check))
             ran = subprocess.run(
                 ["sh", "-c", here],
                 cwd=tmp_path,
@@ -99,4 +99,5 @@ def test_the_lines_about_the_service_do_what_they_say(tmp_path: Path) -> None:
     assert reply["status"] == "answered" and reply["answers"][0]["released"] in ("home", "work")
     rows = (tmp_path / "private.csv").read_text().splitlines()
     assert len(rows) == len(LIVE.splitlines()) and rows[0].startswith("user,")
-    assert "default: 4 rows, 2 streams" in told[2] and "the home is whole" in told[2]
+    assert "the audit found nothing wrong" in told[2]
+    assert "default: 4 rows, 3 streams" in told[3] and "the home is whole" in told[3]
