@@ -47,7 +47,8 @@ def channel_of(belief: Floats, losses: Floats, k: float, room: Interior) -> Floa
     """Rows of the channel that a coupling stands for."""
     cells = [coupling_of(room, cell) for cell in range(losses.size)]
     coupling = np.array(cells).reshape(losses.shape)
-    return np.asarray((belief @ coupling) / k + (1 - 1 / k) * coupling)
+    rows: Floats = (belief @ coupling) / k + (1 - 1 / k) * coupling
+    return rows
 
 
 @st.composite
