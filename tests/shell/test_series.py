@@ -72,7 +72,7 @@ def test_compare_shows_a_table_of_every_method(series: Path) -> None:
     for name in ("realtime", "published", "fast*", "fourier*", "bd", "tree", "pegasus"):
         assert name in result.out
     for group in ("nothing told", "user level, pure", "user level, approximate"):
-        assert f"{group} (60 values, 1 simulations each)" in result.out
+        assert f"{group}; 60 values, 1 simulations each" in result.out
     for group in ("w-event level, pure", "event level, pure", "event level, approximate"):
         assert group in result.out
     assert "what to do: of what hides all values of a person" in result.out
