@@ -56,7 +56,7 @@ def test_the_library_tells_what_it_told(name: str) -> None:
 def test_every_transcript_has_a_case_and_they_are_small() -> None:
     names = {case.name for case in golden_cases.CASES} | set(golden_python.CASES)
     assert {path.stem for path in FOLDER.iterdir()} == names
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 900_000
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 850_000
 
 
 def test_every_refusal_is_one() -> None:
