@@ -79,7 +79,8 @@ class Nodes:
             rules='{"columns":["person"]}',
             secret=self.secret,
             anchor=anchor,
-            patience=Patience(**waits),
+            # On a busy machine a server may take longer than clients of a service would wait.
+            patience=Patience(**{"connect": PATIENCE, **waits}),
         )
 
     def read(self, anchor: Path | None = None) -> PostgresReader:
