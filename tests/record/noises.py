@@ -2,13 +2,23 @@
 
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.randomness import seeded
+from sfumato.record.attack import bayes_attack
 from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import CorrelatedNoise, VectorNoise
+
+
+def small_batches() -> Any:
+    """A quarter of the rows that an attacker is tried on: as near, to a percent or two.
+
+    Batches are as many, or more where they differ: they are taken until they agree.
+    """
+    return mock.patch.object(bayes_attack, "_BATCH", 32)
 
 
 def shells(sigma: Any, edges: Any, masses: Any) -> RoundNoise:

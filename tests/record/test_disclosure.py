@@ -488,7 +488,7 @@ def test_attributes_say_what_is_known() -> None:
 
 def test_people_in_clusters_are_found_as_often_as_a_guess_finds_them() -> None:
     rng = np.random.default_rng(5)
-    a = np.where(rng.random(2_000) < 0.5, rng.normal(0, 0.1, 2_000), rng.normal(100, 0.1, 2_000))
+    a = np.where(rng.random(500) < 0.5, rng.normal(0, 0.1, 500), rng.normal(100, 0.1, 500))
     options: dict[str, Any] = {"accuracy": 0.4, "sigma": 5.0, "noise": "gaussian"}
     found = told(["a", "b"], {"a": a, "b": 2 * a}, coupling="b = 2*a", **options)
     guess = float(np.mean(np.abs(2 * a) <= 0.4))

@@ -216,9 +216,7 @@ def _summary(cells: Sequence[str], loose: bool) -> str:
     # Nine digits: what is equal but for the last bits here need not be so on another machine.
     apart = "some" if loose else f"{len({_cell(cell, loose, 9) for cell in cells})}"
     # Sums of what was released are sums of floats: they may be added up in another order.
-    return f"{apart} different, " + re.sub(
-        r"(least|most|sum) ", r"\1 ~", _spread(numbers)
-    )
+    return f"{apart} different, " + re.sub(r"(least|most|sum) ", r"\1 ~", _spread(numbers))
 
 
 def lines_table(text: str) -> str:

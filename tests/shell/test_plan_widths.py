@@ -13,7 +13,7 @@ from sfumato.stream.batch_widths import forecast_widths
 from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.running import call, done
 
-RULE = ("--epsilon", 0.5, "--steps", 48)
+RULE = ("--epsilon", 0.5, "--steps", 24)
 CLOCK = ("seconds", "slowest")
 KEYS = {
     "width",
@@ -37,8 +37,8 @@ def compared(model: Path) -> list[dict[str, Any]]:
     plan = ("plan", "-m", model, *RULE, "--batch", "1,2,3", "--json")
     document = done(*plan).document
     assert list(document) == ["batches", "total", "one_value", "silent_loss"]
-    assert document["total"] == 24.0
-    assert 0.5 < document["one_value"] <= 24.0
+    assert document["total"] == 12.0
+    assert 0.5 < document["one_value"] <= 12.0
     assert max(row["loss"] for row in document["batches"]) < document["silent_loss"]
     rows = document["batches"]
     assert isinstance(rows, list)
@@ -74,7 +74,7 @@ def test_the_command_says_what_the_python_call_says(
     read = load(model)
     assert isinstance(read, StreamModel)
     plan = ReleaseSpec(epsilon=0.5, batch=3).batched(read)
-    rows = [asdict(row) for row in forecast_widths(plan, [1, 2, 3], steps=48)]
+    rows = [asdict(row) for row in forecast_widths(plan, [1, 2, 3], steps=24)]
     assert list(map(without_clock, rows)) == list(map(without_clock, compared))
 
 
@@ -97,7 +97,7 @@ def test_the_seed_is_that_of_the_simulation(model: Path, compared: list[dict[str
 
 def test_the_table_has_a_row_for_each_width(model: Path, compared: list[dict[str, Any]]) -> None:
     said = done("plan", "-m", model, *RULE, "--batch", "1,2,3").out
-    assert "expected hamming loss and leakage (SIP and LDP, nats) per value over 192 values" in said
+    assert "expected hamming loss and leakage (SIP and LDP, nats) per value over 96 values" in said
     for heading in ("batch", "loss", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch"):
         assert heading in said
     for row in compared:

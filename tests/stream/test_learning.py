@@ -147,7 +147,7 @@ def test_a_release_for_many_chains_has_no_one_channel() -> None:
     chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
     near = PlausibleChains.from_radius(chain, 0.01)
     plan = replace(response(1.0, chain), robust=near)
-    found = learn(released(plan, chain, 30, 20), plan, order=1)
+    found = learn(released(plan, chain, 6, 10), plan, order=1)
     assert found.plausible is None and "channels change" in found.remark
 
 

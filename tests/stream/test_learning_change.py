@@ -141,13 +141,13 @@ def test_after_the_alarm_no_step_tells_more_than_is_charged_to_who_knows_both_ch
         BIT,
         budget=sf.SIP(2.0),
         loss=sf.loss.hamming(BIT),
-        first=500,
+        first=250,
         scouts=2,
         ready=0.0001,
         purpose=Purpose.SIMULATION,
         randomness=sf.seeded(3),
     )
-    rng, values, beliefs = np.random.default_rng(3), np.arange(50) % 2, np.full((50, 2), 0.5)
+    rng, values, beliefs = np.random.default_rng(3), np.arange(25) % 2, np.full((25, 2), 0.5)
     late, wrong = set[int](), set[int]()
     for moment in range(160):
         stay = 0.95 if moment < 59 else 0.3
@@ -163,16 +163,16 @@ def test_after_the_alarm_no_step_tells_more_than_is_charged_to_who_knows_both_ch
             assert np.log(told) <= event.ldp.epsilon + 1e-9
             late.add(event.signal or 0)
             if np.log(told) > event.sip.epsilon + 1e-12:
-                wrong.add(moment * 50 + place)
+                wrong.add(moment * 25 + place)
             output = found.output(np.array([event.released]))
             assert output is not None
             after = beliefs[place] * found.design.channel.likelihood(output)
             beliefs[place] = (after / after.sum()) @ moves
-        values = np.where(rng.random(50) < stay, values, 1 - values)
+        values = np.where(rng.random(25) < stay, values, 1 - values)
     (alarm,) = (version for version in release.versions if version.restarts)
     assert max(late) > alarm.number > min(late - {0})
     # Between the change and its notice alone the sip may be too small.
-    assert all(60 * 50 <= value < alarm.values for value in wrong)
+    assert all(60 * 25 <= value < alarm.values for value in wrong)
 
 
 def test_streams_that_never_change_do_not_start_anew(monkeypatch: pytest.MonkeyPatch) -> None:

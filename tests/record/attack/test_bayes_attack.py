@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -37,7 +38,7 @@ from tests.oracles.disclosure import (
     plane_disclosure,
     plane_noise,
 )
-from tests.record.noises import shells
+from tests.record.noises import shells, small_batches
 
 Floats = NDArray[np.float64]
 
@@ -106,6 +107,12 @@ def thinned(every: int, *axes: Sequence[Any]) -> list[Any]:
 def best_estimates(prior: JointMixture, noise: VectorNoise, accuracy: Any, rows: Any) -> Floats:
     half = np.full(prior.dimension, 1.0) * accuracy
     return attacker_of(prior, noise, half).boxes(np.array(rows))[-1]
+
+
+def quick_disclosure(prior: JointMixture, noise: VectorNoise, accuracy: Any) -> Found:
+    """For laws that compare one attacker with another, on the same rows."""
+    with small_batches():
+        return bayes_disclosure(prior, noise, accuracy)
 
 
 def sound(found: Found) -> None:
@@ -287,40 +294,27 @@ def problems(draw: st.DrawFn) -> tuple[JointMixture, VectorNoise, float]:
     return prior, made(name, [draw(scales)]), draw(scales)
 
 
-@given(problems())
-@example((joint(LINES["normal"]), made("thin", [0.05]), 0.01))
-@example((joint(LINES["limited"]), made("ring", [0.5]), 0.01))
+@given(problems(), st.floats(1.05, 3))
+@example((joint(LINES["normal"]), made("thin", [0.05]), 0.01), 1.1)
+@example((joint(LINES["limited"]), made("ring", [0.5]), 0.01), 1.1)
 @settings(max_examples=16)
-def test_knowing_a_prior_never_hurts(problem: tuple[JointMixture, VectorNoise, float]) -> None:
+def test_neither_a_prior_nor_an_answer_nor_less_accuracy_ever_hurts(
+    problem: tuple[JointMixture, VectorNoise, float], more: float
+) -> None:
     prior, noise, eps = problem
-    found = bayes_disclosure(prior, noise, eps)
+    found = quick_disclosure(prior, noise, eps)
     sound(found)
     assert found.delta >= noise.box_mass(eps) * (1 - 1e-9)
     # Moving what was published by a constant needs no prior either.
     assert found.delta >= noise.largest_box(eps) * (1 - 0.01)
-
-
-@given(problems())
-@settings(max_examples=16)
-def test_hearing_more_never_hurts(problem: tuple[JointMixture, VectorNoise, float]) -> None:
-    prior, noise, eps = problem
-    assert bayes_disclosure(prior, noise, eps).delta >= prior_disclosure(prior, eps) * (1 - 0.01)
-
-
-@given(problems(), st.floats(1.05, 3))
-@settings(max_examples=12)
-def test_less_accuracy_is_easier(
-    problem: tuple[JointMixture, VectorNoise, float], more: float
-) -> None:
-    prior, noise, eps = problem
-    small = bayes_disclosure(prior, noise, eps).delta
-    assert bayes_disclosure(prior, noise, more * eps).delta >= small * (1 - 0.01)
+    assert found.delta >= prior_disclosure(prior, eps) * (1 - 0.01)
+    assert quick_disclosure(prior, noise, more * eps).delta >= found.delta * (1 - 0.01)
 
 
 @pytest.mark.parametrize(("name", "prior", "eps"), thinned(4, NAMED, list(LINES), [0.05, 0.7]))
 def test_noise_without_end_leaves_the_prior(name: str, prior: str, eps: float) -> None:
     known = prior_disclosure(joint(LINES[prior]), eps)
-    found = bayes_disclosure(joint(LINES[prior]), made(name, [1e4]), eps)
+    found = quick_disclosure(joint(LINES[prior]), made(name, [1e4]), eps)
     assert found.delta == pytest.approx(known, rel=0.01)
 
 
@@ -353,10 +347,11 @@ def test_independent_attributes_are_found_independently(
     name: str, size: int, sigma: float, eps: float
 ) -> None:
     prior = JointMixture.normal(np.zeros(size), np.eye(size))
-    found = bayes_disclosure(prior, noise_of(name, sigma, size), eps)
+    near = 0.01 if size == 2 else 0.03
+    found = bayes_disclosure(prior, noise_of(name, sigma, size), eps, precision=near)
     alone = line_disclosure(LINES["normal"], line_noise(name, sigma), eps)
     sound(found)
-    assert found.delta == pytest.approx(alone**size, rel=0.01 if size == 2 else 0.03)
+    assert found.delta == pytest.approx(alone**size, rel=near)
     assert found.high >= alone**size * 0.995
     assert found.low <= alone**size * 1.005
 
@@ -365,10 +360,15 @@ def test_independent_attributes_are_found_independently(
 def test_units_change_nothing(name: str, unit: float) -> None:
     plane = PLANES["limited"]
     sigma, eps = np.array([0.8, 1.2]), np.array([0.3, 0.5])
-    base = bayes_disclosure(flat(plane), made(name, sigma), eps).delta
+    base = quick_disclosure(flat(plane), made(name, sigma), eps).delta
     times = np.array([unit, 1.0])
-    scaled = bayes_disclosure(flat(plane).scaled(1 / times), made(name, sigma * times), eps * times)
+    scaled = quick_disclosure(flat(plane).scaled(1 / times), made(name, sigma * times), eps * times)
     assert scaled.delta == pytest.approx(base, rel=2e-3)
+
+
+@cache
+def in_its_own_unit(name: str) -> float:
+    return quick_disclosure(joint(LINES["mixture"]), made(name, [0.8]), 0.3).delta
 
 
 @pytest.mark.parametrize("name", [*NAMED, "two"])
@@ -376,8 +376,8 @@ def test_units_change_nothing(name: str, unit: float) -> None:
 @settings(max_examples=2)
 def test_units_of_one_attribute_change_nothing(name: str, unit: float) -> None:
     line = LINES["mixture"]
-    base = bayes_disclosure(joint(line), made(name, [0.8]), 0.3).delta
-    scaled = bayes_disclosure(joint(line).scaled([1 / unit]), made(name, [0.8 * unit]), 0.3 * unit)
+    base = in_its_own_unit(name)
+    scaled = quick_disclosure(joint(line).scaled([1 / unit]), made(name, [0.8 * unit]), 0.3 * unit)
     assert scaled.delta == pytest.approx(base, rel=2e-3)
 
 
@@ -388,7 +388,7 @@ def test_units_of_one_attribute_change_nothing(name: str, unit: float) -> None:
 def test_groups_far_apart_are_told_apart(name: str, gap: float) -> None:
     """What was published tells the group, and then it is one normal."""
     prior = JointMixture([0.5, 0.5], [[0.0], [gap]], [[[1.0]], [[1.0]]])
-    found = bayes_disclosure(prior, made(name, [1.0]), 0.5)
+    found = quick_disclosure(prior, made(name, [1.0]), 0.5)
     exact = line_disclosure(LINES["normal"], line_noise(name, 1.0), 0.5)
     assert found.delta == pytest.approx(exact, rel=0.02)
 
@@ -424,7 +424,7 @@ def test_what_is_sharp_against_the_accuracy_is_found_for_certain(
     name: str, size: int, deviation: float, sigma: float, eps: float
 ) -> None:
     prior = JointMixture.normal(np.ones(size), deviation**2 * np.eye(size))
-    found = bayes_disclosure(prior, noise_of(name, sigma, size), eps)
+    found = quick_disclosure(prior, noise_of(name, sigma, size), eps)
     sound(found)
     assert found.delta == pytest.approx(1.0, rel=0.02)
 
@@ -466,7 +466,7 @@ def test_strong_correlation_leaves_one_number(name: str) -> None:
 @pytest.mark.parametrize("name", thinned(3, ["ball", "uniform", "laplace"]))
 def test_a_mirrored_attribute_is_as_hard_to_find(name: str) -> None:
     found = [
-        bayes_disclosure(
+        quick_disclosure(
             JointMixture.normal([0.0, 0.0], [[1.0, rho], [rho, 1.0]]), noise_of(name, 1.0, 2), 0.1
         )
         for rho in (0.999, -0.999)
