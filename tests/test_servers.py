@@ -53,6 +53,21 @@ def test_an_installation_that_is_not_allowed_says_what_is_not_run(
     assert told.startswith("NOT RUN: tests that need postgresql: it is missing and could not be")
 
 
+def test_files_lie_in_memory_unless_there_is_no_room_or_somebody_names_a_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(servers, "MEMORY", tmp_path)
+    monkeypatch.setattr(servers, "_ROOM", 1)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert servers._memory() is None
+    monkeypatch.delenv("TMPDIR")
+    assert servers._memory() == tmp_path
+    monkeypatch.setattr(servers, "_ROOM", 1 << 62)
+    assert servers._memory() is None
+    monkeypatch.setattr(servers, "MEMORY", tmp_path / "none")
+    assert servers._memory() is None
+
+
 def test_a_server_is_private_and_keeps_what_it_says(postgres: PrivatePostgres) -> None:
     with postgres.database() as url, psycopg.connect(url) as connection:
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
