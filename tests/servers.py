@@ -229,6 +229,7 @@ class PrivateMosquitto:
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
         configuration = self.folder / "mosquitto.conf"
         configuration.write_text("\n".join(lines) + "\n")
+        configuration.chmod(0o644)  # whatever mask of rights a test left behind
         nothing = subprocess.DEVNULL
         command += ["--", str(MOSQUITTO), "-c", str(configuration)]
         with self.said.open("wb") as said:
