@@ -20,7 +20,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness, keyed, seeded
+from sfumato.models.cycle import Cycle
 from sfumato.models.markov import MarkovChain
+from sfumato.models.periodic import PeriodicChain
 from sfumato.models.prior import Prior
 from sfumato.record.publish import publish
 from sfumato.series.series_methods import METHODS
@@ -116,6 +118,19 @@ def of_fleets(coins: Randomness) -> None:
     Fleet(batches, ["ann"], randomness=coins).step([[0, 0, 1]])
 
 
+def of_phases(coins: Randomness) -> None:
+    """Equal values at other times: every plan meets them in both halves of the day."""
+    halves = Cycle.of("hour", 2)
+    matrices = [[[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.6, 0.4]]]
+    chain = PeriodicChain.from_matrices(matrices, halves)
+    for budget in BUDGETS:
+        plan = Plan(chain, PerStep(SIP(budget)), loss.hamming(chain.alphabet))
+        for shift in range(2):
+            state = plan.begin("ann")
+            for moment, bit in enumerate(BITS):
+                _, state = plan.step(state, [bit], coins, phase=(moment // 3 + shift) % 2)
+
+
 def of_moments(coins: Randomness) -> None:
     letters = Alphabet("ab")
     for alpha in BUDGETS:
@@ -183,6 +198,7 @@ RELEASES: dict[str, tuple[Domain, Callable[[Randomness], None]]] = {
     "values": (Domain.STREAM, of_values),
     "batches": (Domain.STREAM, of_batches),
     "fleets": (Domain.STREAM, of_fleets),
+    "phases": (Domain.STREAM, of_phases),
     "moments": (Domain.TEMPORAL, of_moments),
     "series": (Domain.SERIES, of_series),
     "columns": (Domain.PRIVATIZE, of_columns),

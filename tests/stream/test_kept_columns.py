@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,27 @@ def test_moments_leave_as_python_writes_them(
     found = kept_column(Column(array), np.array(rows, dtype=np.int64)).cells()
     due = [cells[row] for row in rows]
     assert found == [None if one is None else one.isoformat() for one in due]
+
+
+@given(
+    st.lists(st.none() | st.integers(-(2**62), 2**62), max_size=8), st.sampled_from([None, "UTC"])
+)
+def test_nanoseconds_leave_with_all_their_digits(ticks: list[int | None], zone: str | None) -> None:
+    array = pa.array(ticks, pa.timestamp("ns", tz=zone))
+    found = kept_column(Column(array), np.arange(len(ticks))).cells()
+    assert [None if text is None else _nanoseconds(text) for text in found] == ticks
+
+
+def _nanoseconds(text: str) -> int:
+    """Since 1970, read by another library."""
+    return int(np.datetime64(text.removesuffix("+00:00"), "ns").astype(np.int64))
+
+
+@pytest.mark.parametrize("digits", ["0.1", "-12.50", "12345678901234567890.5", "1e-30", "7"])
+def test_decimals_leave_as_numbers_that_are_equal(digits: str) -> None:
+    cell = Decimal(digits)
+    (found,) = kept_column(Column(pa.array([cell])), np.array([0])).cells()
+    assert found is not None and Decimal(found) == cell
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64(), pa.string()])

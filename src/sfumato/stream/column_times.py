@@ -16,6 +16,7 @@ from sfumato.stream.column_values import Irregular
 from sfumato.tables.arrow_arrays import numbers_of
 from sfumato.tables.batches import Column
 from sfumato.tables.cells import Time
+from sfumato.tables.columnar import microseconds
 
 _EPOCH = datetime(1970, 1, 1)
 _TICK = timedelta(microseconds=1)
@@ -136,7 +137,7 @@ def _by_array(column: Column) -> TimeKeys | None:
         return _read_text(array)
     if kinds.is_timestamp(array.type):
         clock = Clock.LOCAL if array.type.tz is None else Clock.ZONED
-        return _moments(clock, array.cast(pa.timestamp("us", tz=array.type.tz), safe=False))
+        return _moments(clock, microseconds(array))
     if kinds.is_integer(array.type) and not kinds.is_uint64(array.type):
         return TimeKeys(Clock.WHOLE, numbers_of(array).astype(np.int64))
     return None

@@ -15,7 +15,7 @@ from sfumato.stream.column_times import EARLIEST, LATEST
 from sfumato.stream.input_rows import Reading, as_text
 from sfumato.tables.arrow_arrays import number_array
 from sfumato.tables.batches import Column
-from sfumato.tables.columnar import is_text
+from sfumato.tables.columnar import has_nanoseconds, is_text, microseconds
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 
@@ -79,7 +79,7 @@ def _texts(array: pa.Array) -> pa.Array | None:
     if pa.types.is_integer(array.type):
         return array.cast(pa.string())
     if pa.types.is_timestamp(array.type) and array.type.tz in (None, "UTC"):
-        return _moments(array)
+        return None if has_nanoseconds(array) else _moments(array)
     return None
 
 
@@ -88,7 +88,7 @@ def _moments(array: pa.Array) -> pa.Array | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ticks = array.cast(pa.timestamp("us", tz=array.type.tz), safe=False).view(pa.int64())
+    ticks = microseconds(array).view(pa.int64())
     bounds = pc.min_max(ticks).as_py()
     if bounds["min"] is None or bounds["min"] < EARLIEST or bounds["max"] > LATEST:
         return None  # years that Python does not know

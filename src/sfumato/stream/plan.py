@@ -133,7 +133,8 @@ class Plan(PlanTerms):
         """
         self.check_own(state)
         due = self.phase(state, phase)
-        events, following = self._step(self._arrived(state, due), values, randomness, recalled)
+        arrived = self._arrived(state, due)
+        events, following = self._step(arrived, values, randomness, recalled, due)
         return _phased(events, due), following
 
     def _step(
@@ -142,6 +143,7 @@ class Plan(PlanTerms):
         values: Sequence[object],
         randomness: Randomness,
         recalled: Sequence[object],
+        phase: int | None,
     ) -> tuple[Events, StreamState]:
         """The same, once the phase of the value is known."""
         length = self._length(len(values))
@@ -154,7 +156,7 @@ class Plan(PlanTerms):
         if ready is None or not ready.covered:
             return self._exhausted(state, length, allowance, ready)
         # Nothing is drawn before it is certain that something may leave.
-        coins = randomness.at(self.address(state.stream, state.sequence))
+        coins = randomness.at(self.address(state.stream, state.sequence, phase))
         places = [self.model.alphabet.place(value) for value in (*recalled, *values)]
         partition = ready.found.partition
         if min(places) >= 0:

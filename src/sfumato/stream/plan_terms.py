@@ -131,9 +131,21 @@ class PlanTerms:
             raise InvalidParameter("robust", "others", rule)
         first_beliefs(chains)
 
-    def address(self, stream: str, sequence: int) -> Address:
-        """Where the coins of a step are; another plan has others."""
-        return Address(Domain.STREAM, self.fingerprint, stream, sequence)
+    def address(self, stream: str, sequence: int, phase: int | None = None) -> Address:
+        """Where the coins of a step are; another plan has others.
+
+        So has another phase, where phases follow from times: it shapes the answer, and a key that
+        meets the values again, at other times, must not draw from other channels with equal coins.
+        """
+        plan = self.fingerprint
+        if phase is not None and not self._in_turn:
+            plan = digest("plan in a phase", plan, phase)
+        return Address(Domain.STREAM, plan, stream, sequence)
+
+    @property
+    def _in_turn(self) -> bool:
+        """Whether the phase of a value follows from its place in the stream."""
+        return isinstance(self.model, PeriodicChain) and self.model.cycle.in_turn
 
     def recalled(self, state: StreamState) -> int:
         """How many past values the channel of the next step looks at."""

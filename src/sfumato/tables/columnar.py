@@ -8,22 +8,30 @@ from decimal import Decimal
 from typing import Any
 
 from sfumato.core import limits
+from sfumato.core.arrays import Ints
 from sfumato.tables.headers import check_names, no_column
 from sfumato.tables.problems import BadTable
+
+_MICROSECONDS = len("2024-05-01T08:30:00.123456")
 
 
 def plain(cell: Any) -> Any:
     """A cell as a text, a number or None: moments and days as ISO 8601 text.
 
+    A decimal that no floating-point number is written as stays a text, with all its digits.
+
     Examples:
         >>> plain(date(2026, 11, 15)), plain(Decimal("2.5")), plain("a")
         ('2026-11-15', 2.5, 'a')
+        >>> plain(Decimal("1234567890.0123456789"))
+        '1234567890.0123456789'
     """
     match cell:
         case datetime() | date() | time():
             return cell.isoformat() if cell == cell else None  # a missing moment is not itself
         case Decimal():
-            return float(cell)
+            number = float(cell)
+            return number if Decimal(repr(number)) == cell else str(cell)
         case timedelta():
             return cell.total_seconds()
         case _:
@@ -149,8 +157,12 @@ def python_cells(array: Any) -> list[Any]:
         words = python_cells(array.dictionary.take(used))
         by_code = dict(zip(used.to_pylist(), words, strict=True))
         return [by_code.get(code) for code in array.indices.to_pylist()]
-    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        array = array.cast(_of_microseconds(array.type), safe=False)
+    if pa.types.is_timestamp(array.type) and has_nanoseconds(array):
+        return _nanoseconds(array)
+    if pa.types.is_timestamp(array.type):
+        array = microseconds(array)
+    elif pa.types.is_duration(array.type):
+        array = array.cast(pa.duration("us"), safe=False)
     cells: list[Any] = array.to_pylist()
     is_plain = is_text(array.type) or pa.types.is_primitive(array.type)
     if is_plain and not pa.types.is_temporal(array.type):
@@ -158,13 +170,38 @@ def python_cells(array: Any) -> list[Any]:
     return [plain(cell) for cell in cells]
 
 
-def _of_microseconds(kind: Any) -> Any:
-    """Python's moments know no nanoseconds."""
+def microseconds(array: Any) -> Any:
+    """Moments as Python knows them: a nanosecond goes down, as the digits of its text are cut."""
     import pyarrow as pa
 
-    if pa.types.is_duration(kind):
-        return pa.duration("us")
-    return pa.timestamp("us", tz=kind.tz)
+    kind = pa.timestamp("us", tz=array.type.tz)
+    if array.type.unit != "ns":
+        return array.cast(kind, safe=False)
+    gone = array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(_ticks(array) // 1_000, mask=gone).cast(kind)
+
+
+def has_nanoseconds(array: Any) -> bool:
+    """Whether some moments have digits that microseconds do not hold."""
+    return array.type.unit == "ns" and bool((_ticks(array) % 1_000).any())
+
+
+def _ticks(array: Any) -> Ints:
+    import pyarrow as pa
+
+    ticks: Ints = array.cast(pa.int64()).fill_null(0).to_numpy()
+    return ticks
+
+
+def _nanoseconds(array: Any) -> list[str | None]:
+    """Moments as text with all their digits, though Python's know no nanoseconds."""
+    pairs = zip(microseconds(array).to_pylist(), (_ticks(array) % 1_000).tolist(), strict=True)
+    return [_with_digits(moment, rest) if rest else plain(moment) for moment, rest in pairs]
+
+
+def _with_digits(moment: datetime, digits: int) -> str:
+    text = moment.isoformat(timespec="microseconds")
+    return f"{text[:_MICROSECONDS]}{digits:03d}{text[_MICROSECONDS:]}"
 
 
 def _sliced(batch: Any, size: int) -> Iterator[Any]:
