@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from doctest import DocTestParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from sfumato.engines.spark.spark_audit import arranged_release
 from sfumato.engines.spark.spark_learn import FrameSums
 from sfumato.engines.spark.worker_plan import plan_of
 from sfumato.models.expectation import even
-from sfumato.stream.fit_model import Cut, fit_table
+from sfumato.stream.fit_model import Cut, fit_table, uniform_model
 from sfumato.stream.learning import learn, learnt_model
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovery import recover
@@ -102,19 +101,20 @@ def test_counts_and_flows_are_those_of_a_file(private: DataFrame, tmp_path: Path
 def test_what_is_learnt_is_what_one_process_learns_to_the_byte(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    example: dict[str, Any] = {}
-    for one in DocTestParser().get_examples(sf.spark.learn.__doc__ or ""):
-        exec(one.source, example)
+    model = uniform_model(Cut(), ("home", "work"), stream="user", values=("cell",))
+    asked: dict[str, Any] = {"epsilon": 2.0, "method": "randomized-response", "keep": ("time",)}
     rng = np.random.default_rng(4)
     rows = [
         (f"u{name}", time, "home" if rng.random() < 0.8 else "work")
         for name in range(13)
         for time in range(6)
     ]
-    found, left = example["learnt"](spark, rows, KEY)
+    frame = spark.createDataFrame(rows, list(COLUMNS))
+    left = sf.spark.release(frame, model=model, key=KEY, order="time", **asked)
+    rules = sf.stream.ReleaseSpec(**asked)
+    found = sf.spark.learn(left, model=model, rules=rules, order=1)
     path = tmp_path / "private.parquet"
     pyarrow.parquet.write_table(left.toArrow(), path)
-    model, rules = example["start"], sf.stream.ReleaseSpec(**example["rules"])
     plan = rules.plan(model)
     local = learn(read_tracks(Table.at(str(path)), model), plan, order=1)
     assert sf.store.to_bytes(found.model) == sf.store.to_bytes(learnt_model(local, model, plan))
