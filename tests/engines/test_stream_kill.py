@@ -168,8 +168,16 @@ def check(folder: Path, sink: str, batches: list[list[Asked]]) -> None:
         found[row["user"], row["event"]].append(answer_of(row))
     if sink == "files":
         # Exactly once: as many rows as events, those that came again included.
-        counted = {name: sorted(map(str, told)) for name, told in found.items()}
-        assert counted == {name: sorted(map(str, told)) for name, told in answers.items()}
+        assert {name: len(told) for name, told in found.items()} == {
+            name: len(told) for name, told in answers.items()
+        }
+        for name, told in answers.items():
+            # Killed between the log of the files and its checkpoint, the engine leaves the whole
+            # micro-batch out, its latest time included: the watermark waits for the next one, and
+            # an event that came again may still be known. It has the answer that it had.
+            early = [one for one in found[name] if one not in told]
+            assert not early, (name, found[name], told)
+            assert set(told) - set(found[name]) <= {"late"}
     else:
         assert {name: set(told) for name, told in found.items()} == {
             name: set(told) for name, told in answers.items()
@@ -209,6 +217,22 @@ def test_a_killed_query_goes_on_as_if_nothing_had_been(
     tmp_path: Path, master: str, sink: str
 ) -> None:
     killed_again_and_again(tmp_path, master, sink, kills=2, seed=3)
+
+
+def test_a_kill_between_the_log_of_files_and_the_checkpoint_draws_nothing_anew(
+    tmp_path: Path,
+) -> None:
+    batches = folder_with(tmp_path, 3)
+    later = [tmp_path / "in" / f"{turn}.json" for turn in range(2, FILES)]
+    for path in later:
+        path.rename(tmp_path / path.name)
+    assert run(tmp_path, "local[2]", "files", None)
+    for name in ("1", ".1.crc"):  # as if it had been killed before it wrote them
+        (tmp_path / "checkpoint" / "commits" / name).unlink()
+    for path in later:
+        (tmp_path / path.name).rename(path)
+    assert run(tmp_path, "local[2]", "files", None)
+    check(tmp_path, "files", batches)
 
 
 @pytest.mark.slow
