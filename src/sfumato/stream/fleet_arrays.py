@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core import checks, portable
-from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.arrays import Bools, Floats, Ints, apart
 from sfumato.core.belief import Belief
 from sfumato.core.budgets import Allowance
 from sfumato.core.errors import InvalidParameter
@@ -94,15 +94,17 @@ class _Work(NamedTuple):
 
 
 def _work(size: int, rows: int, width: int) -> _Work:
-    """Work space for so many symbols, rows of a channel and columns."""
-    return _Work(
-        beliefs=np.zeros((SIDE_BY_SIDE, size)),
-        reached=np.zeros((SIDE_BY_SIDE, size)),
-        figures=np.ones((4, SIDE_BY_SIDE)),
-        leaves=np.zeros(SIDE_BY_SIDE, dtype=np.int64),
-        mass=np.zeros(max(rows, size) + 3),
-        outs=np.zeros((SIDE_BY_SIDE, width)),
+    """Work space of a thread for so many symbols, rows of a channel and columns."""
+    work = _Work(
+        beliefs=apart((SIDE_BY_SIDE, size)),
+        reached=apart((SIDE_BY_SIDE, size)),
+        figures=apart((4, SIDE_BY_SIDE)),
+        leaves=apart((SIDE_BY_SIDE,), np.int64),
+        mass=apart((max(rows, size) + 3,)),
+        outs=apart((SIDE_BY_SIDE, width)),
     )
+    work.figures[:] = 1.0
+    return work
 
 
 def _do(
@@ -163,13 +165,13 @@ class StreamArrays:
         # For each thread what `follow` keeps of streams under way, that, and room for contexts.
         self._rooms = [
             (
-                np.empty((7, SIDE_BY_SIDE), dtype=np.int64),
-                np.empty((SIDE_BY_SIDE, 2)),
-                np.empty((SIDE_BY_SIDE, 2)),
-                np.empty((SIDE_BY_SIDE, width), dtype=np.int64),
+                apart((7, SIDE_BY_SIDE), np.int64),
+                apart((SIDE_BY_SIDE, 2)),
+                apart((SIDE_BY_SIDE, 2)),
+                apart((SIDE_BY_SIDE, width), np.int64),
                 *work,
-                np.empty(self._contexts),
-                np.empty(8 * chain.size),
+                apart((self._contexts,)),
+                apart((8 * chain.size,)),
             )
             for work in self._work
         ]

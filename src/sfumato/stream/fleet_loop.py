@@ -132,12 +132,13 @@ class Batch:
 
     def split(self, parts: int) -> list[int]:
         """Where to cut the streams so that each part has about as many rows."""
-        if parts == 1:
-            return [0, len(self.streams)]
+        streams = len(self.streams)
+        if parts == 1 or len(self.rows) == streams:  # a row each, but for some that stopped
+            return [streams * part // parts for part in range(parts + 1)]
         reached = np.cumsum(self.ends - self.turns)
         total = int(reached[-1]) if len(reached) else 0
         cuts = [int(np.searchsorted(reached, total * part // parts)) for part in range(1, parts)]
-        return [0, *cuts, len(self.streams)]
+        return [0, *cuts, streams]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
