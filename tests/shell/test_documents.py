@@ -10,7 +10,8 @@ from sfumato.core.errors import CorruptData
 from sfumato.models.encoding import Bins, Grid, StreamModel
 from sfumato.store.codec import MAGIC
 from sfumato.store.files import load, save
-from sfumato.stream.release_spec import ReleaseSpec, read_spec
+from sfumato.stream.release_document import read_spec
+from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.releasing import STEP
 from tests.shell.running import call
 

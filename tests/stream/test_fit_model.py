@@ -13,7 +13,8 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
 from sfumato.store.files import load, save
 from sfumato.stream.fit_model import Cut, fit_table
-from sfumato.stream.release_spec import ReleaseSpec, default_loss, unit_of
+from sfumato.stream.model_loss import default_loss, unit_of
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.cells import Missing
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table

@@ -18,8 +18,9 @@ from sfumato.store.memory import MemoryStore
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.live_fleet import LiveFleet
 from sfumato.stream.live_release import open_release
+from sfumato.stream.release_document import document, parse_spec
 from sfumato.stream.release_run import RunSpec, release_table
-from sfumato.stream.release_spec import JOB, ReleaseSpec, document, parse_spec
+from sfumato.stream.release_spec import JOB, ReleaseSpec
 from sfumato.tables.cells import Late, Missing
 from sfumato.tables.readers import Table
 from tests.contracts.live_laws import (

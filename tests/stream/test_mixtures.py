@@ -24,7 +24,7 @@ from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.live_release import open_release
 from sfumato.stream.mixture_learning import learn_mixture
 from sfumato.stream.recovered_loss import smoothed
-from sfumato.stream.release_spec import parse_spec
+from sfumato.stream.release_document import parse_spec
 from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table
 from tests.models.test_cluster_fitting import people

@@ -168,7 +168,7 @@ def audit(given: AuditOptions) -> None:
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.reports import report_document
     from sfumato.stream.audit_total import told_together
-    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.model_loss import unit_of
 
     if given.home is not None or given.release is not None:
         from sfumato.cli.audit_home import audit_at_home

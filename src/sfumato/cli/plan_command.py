@@ -104,7 +104,8 @@ def plan(given: PlanOptions) -> None:
     from sfumato.cli.plan_bursts import is_sought, sought
     from sfumato.plots.figures import frontier_curve, loss_curve
     from sfumato.stream.forecast import curve
-    from sfumato.stream.release_spec import ReleaseSpec, unit_of
+    from sfumato.stream.model_loss import unit_of
+    from sfumato.stream.release_spec import ReleaseSpec
 
     check_suffix(given.plot)
     read = options.load_steady_model(given.model)

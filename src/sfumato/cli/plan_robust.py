@@ -30,7 +30,7 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
     from sfumato.cli.plan_widths import loss_name
     from sfumato.core import checks
     from sfumato.solver.design_methods import Method, step_method
-    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.model_loss import unit_of
     from sfumato.stream.robust_forecast import forecast_robust
 
     _check(given)

@@ -155,8 +155,9 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.core.guarantees import LDP, SIP
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.policy_files import load_policy
+    from sfumato.stream.release_document import beside, document
     from sfumato.stream.release_run import RunSpec, release_table
-    from sfumato.stream.release_spec import ReleaseSpec, beside, document
+    from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.stream.remarks import large_total, nothing_told, phases_assumed
     from sfumato.stream.version_files import versions_beside
     from sfumato.tables.cells import Late, Missing

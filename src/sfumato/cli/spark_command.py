@@ -349,7 +349,7 @@ def learn(given: _LearnOptions) -> None:
 def _release_of(given: _Released) -> tuple[StreamModel, ReleaseSpec, Policy | None]:
     """The model, the rules and the policy of a release."""
     from sfumato.cli.rule_choice import policy_of
-    from sfumato.stream.release_spec import read_spec
+    from sfumato.stream.release_document import read_spec
 
     model = options.load_steady_model(given.model)
     model = replace(model, stream=given.stream or model.stream)
@@ -376,7 +376,7 @@ def _released_frame(
 def _rules_file(table: str, given: str | None) -> Path:
     """Where the rules of a table lie: beside it, where that is a place of this machine."""
     from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.release_spec import beside
+    from sfumato.stream.release_document import beside
 
     if given is None and "://" in table:
         rule = "name a file of this machine where the table is not on it"

@@ -233,7 +233,7 @@ def _written(rows: DataFrame, asked: _Sink) -> StreamingQuery:
 def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
     """The rules beside the output, for an audit."""
     from sfumato.store.files import write_whole
-    from sfumato.stream.release_spec import beside
+    from sfumato.stream.release_document import beside
 
     if asked.output is not None and "://" not in asked.output:
         write_whole(beside(asked.output), sent.rules)

@@ -16,7 +16,8 @@ from sfumato.store.protocol import Job, Store
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.live_batches import LiveBatches
 from sfumato.stream.live_fleet import LiveFleet
-from sfumato.stream.release_spec import JOB, parse_spec
+from sfumato.stream.release_document import parse_spec
+from sfumato.stream.release_spec import JOB
 from sfumato.tables.cells import Late, Missing
 
 

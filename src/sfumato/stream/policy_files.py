@@ -17,7 +17,8 @@ from sfumato.solver.solving_tables import PolicyKind
 from sfumato.store.files import load
 from sfumato.store.kept import Kept
 from sfumato.stream.compile import chosen_kind, compile_policy
-from sfumato.stream.release_spec import ReleaseSpec, named_batch_loss
+from sfumato.stream.model_loss import named_batch_loss
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.named_loss import named_loss
 
 

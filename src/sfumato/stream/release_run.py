@@ -31,8 +31,9 @@ from sfumato.stream.kept_columns import check_copies
 from sfumato.stream.learning_plan import LearningPlan, signal_column
 from sfumato.stream.learning_run import LearningRowRun, recall
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_document import beside
 from sfumato.stream.release_report import ReleaseReport
-from sfumato.stream.release_spec import JOB, beside
+from sfumato.stream.release_spec import JOB
 from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed

@@ -26,8 +26,9 @@ from sfumato.stream.forecast import CurvePoint, curve
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovery import Recovery, recover
+from sfumato.stream.release_document import document
 from sfumato.stream.release_run import RunSpec, release_table
-from sfumato.stream.release_spec import ReleaseSpec, document
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.released_tracks import read_tracks
 from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
 from sfumato.tables.readers import Table
