@@ -29,7 +29,7 @@ from sfumato.bridges.mqtt_bridge import MqttBridge, Publication
 from sfumato.bridges.payloads import EventReader, Form, Source
 from sfumato.bridges.topics import OutTopics, TopicTemplate
 from sfumato.core.randomness import secure
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.event_log import EventLog
 from sfumato.service.wording import stream_wording
 from sfumato.solver.policy import Policy

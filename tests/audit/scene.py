@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.core.alphabet import Label
 from sfumato.core.events import Outcome
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.attestation import program
 from sfumato.store.files import load

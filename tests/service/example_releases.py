@@ -11,8 +11,9 @@ import msgspec
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.series import series_ledger
 from sfumato.series.series_methods import series_method
 from sfumato.series.series_spec import SeriesSpec

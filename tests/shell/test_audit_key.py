@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sfumato.core.randomness import Address, Domain, Randomness, _Keyed, keyed
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.attestation import canonical
 from sfumato.store.files import load
 from sfumato.store.live import Answered, Asked

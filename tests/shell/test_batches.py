@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store import ledgered_run
 from sfumato.store.files import load
 from sfumato.stream import row_run

@@ -7,7 +7,8 @@ import pytest
 
 from sfumato import MarkovChain, Prior
 from sfumato.core.errors import CorruptData
-from sfumato.models.encoding import Bins, Grid, StreamModel
+from sfumato.models.encoding import Bins, Grid
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.codec import MAGIC
 from sfumato.store.files import load, save
 from sfumato.stream.release_document import read_spec

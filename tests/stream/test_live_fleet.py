@@ -10,7 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.core.randomness import Randomness, keyed
-from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
+from sfumato.models.encoding import Bins, Grid, Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import save
 from sfumato.store.live import Answered, Asked, Reason, Refused
 from sfumato.store.live_intake import begun

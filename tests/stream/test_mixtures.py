@@ -11,8 +11,8 @@ import pytest
 import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.clustered_chain import ClusteredChain
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.job_rules import made_rules
 from sfumato.store.live import Answered, Asked
 from sfumato.store.memory import MemoryStore

@@ -14,7 +14,7 @@ from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
     from sfumato.attacks.reidentification import Reidentification
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.plan import Plan
     from sfumato.stream.released_tracks import ReleasedTracks
 

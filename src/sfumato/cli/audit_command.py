@@ -14,7 +14,7 @@ from sfumato.cli.report_page import REPORT, check_report_path, write_report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.audit_checks import Check

@@ -19,7 +19,7 @@ from sfumato.cli.console import say
 if TYPE_CHECKING:
     from sfumato.core.purpose import Purpose
     from sfumato.core.randomness import Randomness
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.store.protocol import Again
 
 Kind = TypeVar("Kind")
@@ -414,9 +414,10 @@ def warn_of_seed(seed: int | None) -> None:
 def load_model(path: str) -> StreamModel:
     """A model with its reading rules; a bare chain is read from columns `stream` and `value`."""
     from sfumato.core.errors import InvalidParameter
-    from sfumato.models.encoding import StreamModel, Symbols
+    from sfumato.models.encoding import Symbols
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
+    from sfumato.models.stream_model import StreamModel
     from sfumato.store.files import load
 
     model = load(path)

@@ -17,7 +17,7 @@ from sfumato.cli.table_output import check_suffix
 if TYPE_CHECKING:
     from sfumato.cli.plan_bursts import SoughtBursts
     from sfumato.cli.rule_choice import RuleChoice
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.forecast import PlanReport
     from sfumato.stream.plan import Plan
     from sfumato.stream.price_frontier import Frontier, FrontierPoint

@@ -12,7 +12,7 @@ from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.release_spec import ReleaseSpec
 
 _STREAMS = 6

@@ -13,7 +13,7 @@ from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.release_spec import ReleaseSpec
 
 _FEW = 4

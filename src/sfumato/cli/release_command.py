@@ -14,7 +14,7 @@ from sfumato.cli.console import INTERRUPTED, print_json, progress, say
 from sfumato.cli.options import option
 
 if TYPE_CHECKING:
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.learning_plan import LearningPlan
     from sfumato.stream.release_report import ReleaseReport
     from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec

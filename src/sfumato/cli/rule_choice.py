@@ -11,7 +11,7 @@ from sfumato.cli import options
 from sfumato.cli.console import progress, say
 
 if TYPE_CHECKING:
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 

@@ -17,7 +17,7 @@ from sfumato.cli.release_command import column_names
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 

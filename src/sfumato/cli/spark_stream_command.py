@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from sfumato.engines.spark.worker_plan import PlanDocument
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 

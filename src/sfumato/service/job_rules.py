@@ -17,9 +17,10 @@ import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.filter_banks import seasonal
 from sfumato.series.series_ledger import JOB as SERIES
 from sfumato.series.series_ledger import rules_document

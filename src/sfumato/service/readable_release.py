@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import msgspec
 
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.live_series import live_method
 from sfumato.series.series_audit import read_rules
 from sfumato.series.series_ledger import JOB as SERIES

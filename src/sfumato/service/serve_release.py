@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.job_rules import MadeRules
 from sfumato.service.release_desk import ReleaseDesk
 from sfumato.solver.policy import Policy

@@ -19,7 +19,8 @@ from sfumato.core.events import OUTCOMES
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import AnswerColumns, Coded
 from sfumato.store.chain import value_tags
 from sfumato.store.live import Answered, Asked, Reason, Refused, Reply, StreamAccount
@@ -72,7 +73,8 @@ class LiveFleet(Guarded):
 
     Examples:
         >>> import sfumato as sf
-        >>> from sfumato.models.encoding import StreamModel, Symbols
+        >>> from sfumato.models.encoding import Symbols
+        >>> from sfumato.models.stream_model import StreamModel
         >>> from sfumato.store.live_intake import begun
         >>> from sfumato.store.memory import MemoryStore
         >>> places = sf.Alphabet(["home", "work"])

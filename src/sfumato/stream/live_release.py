@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Randomness, of_ledger
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.live_intake import begun

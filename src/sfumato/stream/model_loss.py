@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sfumato.stream.partition.batch_loss as batch_losses
 from sfumato.core.alphabet import Alphabet
-from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
+from sfumato.models.encoding import DEGREES, Bins, Grid, Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.tables.named_loss import named_loss
 

@@ -10,7 +10,7 @@ from sfumato.core import checks
 from sfumato.core.digest import Part
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.solver.solving_tables import PolicyKind

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sfumato.core.errors import CorruptData
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
 from sfumato.stream.seal import Seal
 from sfumato.tables.documents import read_document

@@ -13,8 +13,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.clustered_chain import ClusteredChain
-from sfumato.models.encoding import Grid, StreamModel
+from sfumato.models.encoding import Grid
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.chain import answer_of
 from sfumato.store.keys import ledger_commitment

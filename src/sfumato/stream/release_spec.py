@@ -16,11 +16,11 @@ from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback, Purpose
-from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction

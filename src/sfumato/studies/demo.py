@@ -13,8 +13,9 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.printed import shown_up
 from sfumato.core.randomness import seeded
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.plots import figures
 from sfumato.plots.report import write_report
 from sfumato.solver.closed_form import paper_response

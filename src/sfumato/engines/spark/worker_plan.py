@@ -15,7 +15,7 @@ import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Randomness, check_secret, keyed, of_ledger
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.plan import Plan
