@@ -34,8 +34,9 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Address, Randomness, secure
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import SeriesRelease
@@ -176,6 +177,7 @@ HELD = {
     "store.sqlite_registry.RegistryReader": "one call's own; a SqliteRegistry is guarded",
     "store.shared_anchor.SharedAnchor": "held by a PostgresStore or registry, under its lock",
     "store.live_intake.Retries": "held by a live run, under its lock",
+    "store.waiting_batches.WaitingBatches": "held by a SteppedRun, under its lock",
     "stream.fleet_copy.FleetCopy": "held by a LiveFleet, under its lock",
     "stream.live_values.LiveValues": "held by a LiveFleet, under its lock",
     "stream.live_group.LiveGroup": "one call's own",

@@ -14,9 +14,15 @@ from functools import lru_cache
 from operator import add
 from typing import TypeVar
 
-from sfumato.core.errors import SfumatoError
+from sfumato.core.errors import (
+    BudgetExceeded,
+    InvalidParameter,
+    SfumatoError,
+    SolverFailed,
+    UnknownSymbol,
+)
 from sfumato.models.encoding import Raw, Unreadable, text
-from sfumato.store.live import Reason, Refused, Reply
+from sfumato.store.live import Answered, Reason, Refused, Reply
 from sfumato.store.protocol import Again, Answer, Identity, Input, Store
 
 UNSTORED = Refused(
@@ -33,7 +39,11 @@ CLOSED = Refused(
 )
 EARLIER = Refused(Reason.ORDER, "the time must not lie before that of the last event of the stream")
 
+REFUSALS = (BudgetExceeded, SolverFailed, UnknownSymbol, InvalidParameter)
+"""What a step of a job refuses with, before anything is drawn."""
+
 Moment = TypeVar("Moment")
+_Told = TypeVar("_Told", Reply, Answered | Refused)
 _log = logging.getLogger("sfumato.live")
 
 
@@ -86,6 +96,13 @@ def own_answer(answer: Answer) -> Answer:
     return replace(answer, id=own_id(answer.id))
 
 
+def own_reply(reply: _Told) -> _Told:
+    """A reply as its asker knows it: by the ids that he gave."""
+    if isinstance(reply, Answered):
+        return Answered(tuple(map(own_answer, reply.answers)), reply.repeated)
+    return reply
+
+
 def last_time(store: Store, stream: str, answers: int) -> str | None:
     """The time of the last answer that has one, of a stream of so many answers."""
     first, width = answers, _LOOKED_BACK
@@ -100,6 +117,19 @@ def last_time(store: Store, stream: str, answers: int) -> str | None:
 
 
 _LOOKED_BACK = 16
+
+
+def refusal(problem: Exception) -> Refused:
+    """Why a step was refused, without what was given."""
+    match problem:
+        case BudgetExceeded():
+            return NO_BUDGET
+        case SolverFailed():
+            return NO_CHANNEL
+        case InvalidParameter():
+            return Refused(Reason.VALUE, f"{problem.name} must {problem.rule}")
+        case _:
+            return Refused(Reason.VALUE, f"the {problem}")
 
 
 def bad_value(problem: Unreadable) -> Refused:
