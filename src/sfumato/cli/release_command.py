@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import INTERRUPTED, print_json, progress, say
 from sfumato.cli.options import option
 
@@ -82,8 +82,8 @@ class _ReleaseOptions(options.Options):
         "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
     )
     format: str | None = option("Format of stdin and stdout: csv (default) or jsonl.")
-    secret: options.StreamSecret
-    seed: int | None = options.SEED
+    secret: coin_options.StreamSecret
+    seed: int | None = coin_options.SEED
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -177,7 +177,7 @@ def release(given: _ReleaseOptions) -> None:
         independent=column_names(given.independent),
         robust=_chains(given.robust, read),
         learn=_learning(given),
-        purpose=options.purpose_of(given.seed).value,
+        purpose=coin_options.purpose_of(given.seed).value,
         policy=None,
         model=None,
         every=None,
@@ -202,7 +202,7 @@ def release(given: _ReleaseOptions) -> None:
         raise InvalidParameter("--format", given.format, "be csv or jsonl")
     table = Table.at(source, given.format if source == "-" else None, given.separator)
     sink = Table.at(output, given.format if output == "-" else None)
-    options.warn_of_seed(given.seed)
+    coin_options.warn_of_seed(given.seed)
     public = [source, given.model, given.policy, given.loss, ledger, output, str(beside(output))]
     coins = given.secret.coins(given.seed, public)
     chosen, begun = (

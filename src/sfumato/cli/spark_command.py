@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import hold, print_json, print_line, progress, say
 from sfumato.cli.learn_command import ORDER, OUTPUT, Learner, check_apart, read_order, write_learnt
 from sfumato.cli.options import argument, option, required
@@ -64,7 +64,7 @@ class _ReleaseOptions(options.Options):
     missing: str = options.MISSING
     when_exhausted: str = options.WHEN_EXHAUSTED
     when_unknown: str = options.WHEN_UNKNOWN
-    secret: options.StreamSecret
+    secret: coin_options.StreamSecret
     rules: str | None = option("Where the rules go, for audits [OUTPUT.plan.json].", "--plan")
     engine: _Engine
     shown: options.Shown
