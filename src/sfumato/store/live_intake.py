@@ -22,8 +22,8 @@ from sfumato.core.errors import (
     UnknownSymbol,
 )
 from sfumato.models.encoding import Raw, Unreadable, text
-from sfumato.store.live import Answered, Reason, Refused, Reply
-from sfumato.store.protocol import Again, Answer, Identity, Input, Store
+from sfumato.store.live import Answered, Reason, Refused, Reply, StreamAccount
+from sfumato.store.protocol import Again, Answer, Identity, Input, Position, Store
 
 UNSTORED = Refused(
     Reason.UNSTORED, "the store did not take the answer; ask again with the same id: it is safe"
@@ -101,6 +101,16 @@ def own_reply(reply: _Told) -> _Told:
     if isinstance(reply, Answered):
         return Answered(tuple(map(own_answer, reply.answers)), reply.repeated)
     return reply
+
+
+def stored_account(store: Store, stream: str) -> tuple[Position, StreamAccount] | None:
+    """Where a stream stands, as the store has it; None if it never had an answer."""
+    (end,) = store.ends([stream])
+    if end is None:
+        return None
+    position, last = end
+    told = (position.sequence, position.leakage, position.model_free)
+    return position, StreamAccount(*told, time=last.time)
 
 
 def last_time(store: Store, stream: str, answers: int) -> str | None:

@@ -37,6 +37,7 @@ from sfumato.store.live_intake import (
     refusal,
     refused_names,
     report_failure,
+    stored_account,
 )
 from sfumato.store.live_job import LiveJob, Moment
 from sfumato.store.protocol import Answer, Input, Store
@@ -145,13 +146,11 @@ class SteppedRun(Guarded, Generic[State]):
 
     def account(self, stream: str) -> StreamAccount | None:
         """Where a stream stands, as the store has it; None if it never had an answer."""
-        (end,) = self._store.ends([stream])
-        if end is None:
+        found = stored_account(self._store, stream)
+        if found is None:
             return None
-        position, last = end
-        told = (position.sequence, position.leakage, position.model_free)
-        state = self._job.kind.read(position)
-        return self._job.account(state, StreamAccount(*told, time=last.time))
+        position, account = found
+        return self._job.account(self._job.kind.read(position), account)
 
     @guarded
     def close(self) -> None:

@@ -32,7 +32,7 @@ def open_release(
     """Open the ledger of a release of streams, and what answers its live events.
 
     Args:
-        rules: The document of its rules, as `release_spec.document` makes it.
+        rules: The document of its rules, as `release_document.document` makes it.
         model: The model that they name.
         policy: The policy that they name, if they do.
         open_store: Opens a store for a plan, a job and the text of the rules.

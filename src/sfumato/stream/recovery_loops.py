@@ -25,6 +25,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import log
 from sfumato.models.chain_loops import expect, normalise, spread
+from sfumato.models.learning_loops import longest_stream
 
 Shorts = NDArray[np.int32]
 ChainArrays = tuple[Floats, Floats, Floats, Shorts, Shorts, Floats, Floats, Ints]
@@ -108,20 +109,11 @@ def filtered(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def longest(starts: Ints) -> int:
-    """Values of the longest stream."""
-    most = 0
-    for stream in range(starts.size - 1):
-        most = max(most, starts[stream + 1] - starts[stream])
-    return most
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def log_probabilities(
     chain: ChainArrays, told: Told, starts: Ints, span: int, found: Floats
 ) -> None:
     """Log probability of all outputs of each stream, up to factors of the likelihoods."""
-    kept = np.empty((max(1, longest(starts) - span + 1), chain[0].size))
+    kept = np.empty((max(1, longest_stream(starts) - span + 1), chain[0].size))
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]
         found[stream] = 0.0
@@ -132,7 +124,7 @@ def log_probabilities(
 @njit(cache=True, nogil=True, error_model="numpy")
 def last_states(chain: ChainArrays, told: Told, starts: Ints, found: Floats) -> None:
     """The distribution of the last state of each stream given all outputs, for contexts of one."""
-    kept = np.empty((max(1, longest(starts)), chain[0].size))
+    kept = np.empty((max(1, longest_stream(starts)), chain[0].size))
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]
         found[stream] = chain[0]
@@ -177,7 +169,7 @@ def posteriors(
         Log probability of all outputs, up to factors of the likelihoods.
     """
     contexts, shown, ends = chain[0].size, chain[7], told[2]
-    kept = np.empty((max(1, longest(starts) - span + 1), contexts))
+    kept = np.empty((max(1, longest_stream(starts) - span + 1), contexts))
     later, means, every = np.empty(contexts), np.empty(contexts), np.ones(contexts)
     begun = np.empty(contexts)
     evidence = 0.0
@@ -226,7 +218,7 @@ def moved_counts(
     """
     contexts, moves, shown = chain[0].size, chain[1], chain[7]
     states = shown.size
-    kept = np.empty((max(1, longest(starts) - span + 1), contexts))
+    kept = np.empty((max(1, longest_stream(starts) - span + 1), contexts))
     later, means, every = np.empty(contexts), np.empty(contexts), np.ones(contexts)
     pairs = np.empty((symbols, symbols))
     for stream in range(starts.size - 1):

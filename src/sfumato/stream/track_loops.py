@@ -10,7 +10,8 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.models.chain_loops import normalise
-from sfumato.stream.recovery_loops import ChainArrays, Told, filtered, longest, told_at
+from sfumato.models.learning_loops import longest_stream
+from sfumato.stream.recovery_loops import ChainArrays, Told, filtered, told_at
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -22,7 +23,7 @@ def likeliest_tracks(chain: ChainArrays, told: Told, starts: Ints, span: int, tr
     initial, moves, values, columns, rows, backoff, background, shown = chain
     contexts, states = initial.size, shown.size
     tails = contexts // states
-    before = np.empty((max(1, longest(starts) - span + 1), contexts), dtype=np.int32)
+    before = np.empty((max(1, longest_stream(starts) - span + 1), contexts), dtype=np.int32)
     score, best = np.empty(contexts), np.empty(contexts)
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]
