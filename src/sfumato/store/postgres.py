@@ -23,10 +23,10 @@ from sfumato.store.keys import read_secret, secret_name
 from sfumato.store.ledger_form import VERSION
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.postgres_append import append
-from sfumato.store.postgres_connection import Database, Patience, check_durable
+from sfumato.store.postgres_connection import Database, Patience, refuse_forgetful
 from sfumato.store.postgres_rows import FRONT, PostgresReader
 from sfumato.store.postgres_schema import Connection, check_form, migrate
-from sfumato.store.postgres_turns import SETTINGS, PostgresTurns
+from sfumato.store.postgres_turns import PostgresTurns
 from sfumato.store.protocol import (
     Again,
     Answer,
@@ -111,8 +111,7 @@ class PostgresStore(Guarded, PostgresTurns):
         with self._database.alone() as connection:
             migrate(connection)
             check_form(connection)
-            told = connection.execute(SETTINGS).fetchone()
-            check_durable(self.place, told or ())
+            refuse_forgetful(connection, self.place)
             if connection.execute(FRONT, (self._name,)).fetchone() is None:
                 self._create(connection, plan, job, rules)
             if connection.execute(_REGISTRY).fetchone() != (None,):
@@ -214,23 +213,6 @@ def _read(secret: Path) -> bytes:
     except FileNotFoundError:
         rule = "exist: make it once (`sfumato key new`), and give each node the same"
         raise InvalidParameter("secret", str(secret), rule) from None
-
-
-def open_postgres(
-    url: str,
-    name: str,
-    plan: str,
-    *,
-    job: Job,
-    rules: str | None,
-    secret: Path,
-    anchor: Path | None = None,
-    patience: Patience | None = None,
-) -> PostgresStore:
-    """Open a ledger of a database, or begin it; see `PostgresStore`."""
-    return PostgresStore(
-        url, name, plan, job=job, rules=rules, secret=secret, anchor=anchor, patience=patience
-    )
 
 
 def migrate_postgres(url: str) -> None:

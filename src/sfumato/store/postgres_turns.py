@@ -19,17 +19,14 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
 from sfumato.core.errors import ForkedUse
-from sfumato.store.postgres_connection import DURABLE, Database, check_durable
+from sfumato.store.postgres_connection import SETTINGS, Database, check_durable
 from sfumato.store.postgres_rows import PostgresRows
 from sfumato.store.postgres_schema import Connection
 from sfumato.store.protocol import Front, Head, LedgerMismatch, StoreUnavailable
 from sfumato.store.registry import CLOSED
 from sfumato.store.shared_anchor import SharedAnchor
 
-_SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
-SETTINGS = f"SELECT {_SETTINGS}".encode()
-"""What a server says of whether it may forget; see `check_durable`."""
-_LOCK = f"""SELECT id, identity, entries, head, {_SETTINGS}
+_LOCK = f"""SELECT id, identity, entries, head, {SETTINGS}
     FROM sfumato.ledgers WHERE number = %s FOR UPDATE"""
 _ENTRIES = "SELECT number, action, name FROM sfumato.registry WHERE number > %s ORDER BY number"
 
