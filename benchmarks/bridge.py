@@ -29,14 +29,14 @@ from sfumato.bridges.mqtt_bridge import MqttBridge, Publication
 from sfumato.bridges.payloads import EventReader, Form, Source
 from sfumato.bridges.topics import OutTopics, TopicTemplate
 from sfumato.core.randomness import secure
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.event_log import EventLog
 from sfumato.service.wording import stream_wording
 from sfumato.solver.policy import Policy
 from sfumato.store.live import Answered, Asked, LiveRun, Reply, StreamAccount
 from sfumato.store.protocol import Answer, Store
 from sfumato.store.sqlite import SqliteStore
-from sfumato.stream import release_spec
+from sfumato.stream import release_document, release_spec
 from sfumato.stream.compile import compile_policy
 from sfumato.stream.live_release import open_release
 from sfumato.stream.release_spec import ReleaseSpec
@@ -80,7 +80,7 @@ def release(folder: Path, model: StreamModel, policy: Policy | None) -> tuple[Li
         )
     path = folder / f"{time.monotonic_ns()}.ledger"
     return open_release(
-        release_spec.document(spec, model),
+        release_document.document(spec, model),
         model,
         policy,
         lambda plan, job, rules: SqliteStore(path, plan, job=job, rules=rules),

@@ -20,7 +20,8 @@ import numpy as np
 from benchmarks.ledger import Raw
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.store import sqlite
 from sfumato.store.live import Asked
 from sfumato.store.live_intake import begun

@@ -23,7 +23,8 @@ import numpy as np
 from tables import EPSILON, ring_chain
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 
 STREAMS, SYMBOLS = 1_000, 16
 TURN = 0.001

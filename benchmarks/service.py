@@ -36,7 +36,7 @@ from sfumato.store.answer_columns import PositionColumns
 from sfumato.store.chain import value_tags
 from sfumato.store.codec import to_bytes
 from sfumato.store.keys import new_key
-from sfumato.store.postgres import open_postgres
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.protocol import NO_JOB, Identity, Store
 from sfumato.store.sqlite import SqliteStore
 
@@ -255,7 +255,7 @@ def main() -> None:
         new_key(folder / "raw.key")
         with server.database() as database:
             given = {"job": NO_JOB, "rules": None, "secret": folder / "raw.key"}
-            with open_postgres(database, "raw", "plan", **given) as other:
+            with PostgresStore(database, "raw", "plan", **given) as other:
                 raw = raw_rate(other, seconds)
             print(
                 f"## PostgreSQL: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n",

@@ -30,7 +30,8 @@ import pyarrow.parquet
 
 import sfumato as sf
 from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.release_spec import ReleaseSpec
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ import pyarrow.parquet as pq
 from tables import EPSILON
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 
 SYMBOLS, BATCHES, SHARDS, WARM = 8, 4, 16, 2
 SCHEMA = "user string, id string, time timestamp, cell string"

@@ -28,7 +28,7 @@ from sfumato.store import postgres_append
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import Row
 from sfumato.store.keys import new_key
-from sfumato.store.postgres import open_postgres
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.postgres_schema import migrate
 from sfumato.store.protocol import Head, Identity, Job, Store
 from sfumato.store.sqlite import SqliteStore
@@ -119,7 +119,7 @@ def measured(folder: Path, url: str, raw_url: str, size: int, seconds: float) ->
     raw_file, raw_server = Raw(folder / f"{size}.raw"), RawPostgres(raw_url)
     with (
         SqliteStore(folder / f"{size}.ledger", "plan") as file,
-        open_postgres(
+        PostgresStore(
             url, str(size), "plan", job=Job("release"), rules=None, secret=secret
         ) as server,
     ):

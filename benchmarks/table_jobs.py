@@ -32,7 +32,8 @@ def peak_memory() -> float:
 
 def planned(job: dict):
     """The model and the rule of a release."""
-    from sfumato.models.encoding import StreamModel, Symbols
+    from sfumato.models.encoding import Symbols
+    from sfumato.models.stream_model import StreamModel
     from sfumato.store.files import load
     from sfumato.stream.release_spec import ReleaseSpec
 

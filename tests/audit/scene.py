@@ -19,11 +19,12 @@ import numpy as np
 from sfumato.core.alphabet import Label
 from sfumato.core.events import Outcome
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.attestation import program
 from sfumato.store.files import load
-from sfumato.stream.release_spec import ReleaseSpec, document
+from sfumato.stream.release_document import document
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.seal import Seal, sealed
 from tests.audit.releasers import Cheat
 from tests.shell.releasing import write_rules

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.stream import audit_ledger
 from sfumato.stream.audit import audit_table

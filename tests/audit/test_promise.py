@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from sfumato.stream.audit_promise import Required, broken_promises
 from sfumato.stream.audit_total import total

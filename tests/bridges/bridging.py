@@ -29,7 +29,7 @@ from sfumato.service.wording import stream_wording
 from sfumato.store.live import LiveRun
 from sfumato.store.protocol import Answer, Store
 from sfumato.store.sqlite import SqliteStore
-from sfumato.stream import release_spec
+from sfumato.stream import release_document
 from sfumato.stream.live_release import open_release
 from sfumato.stream.release_spec import ReleaseSpec
 from tests.servers import PrivateMosquitto
@@ -55,7 +55,7 @@ def opened(path: Path, identity: str, **rules: Any) -> tuple[LiveRun, Store]:
     """A release of places, in a ledger of its own."""
     spec = ReleaseSpec(**{"epsilon": 0.5, "method": "step-wise", **rules})
     return open_release(
-        release_spec.document(spec, MODEL),
+        release_document.document(spec, MODEL),
         MODEL,
         None,
         lambda plan, job, text: SqliteStore(path, plan, job=job, rules=text),

@@ -16,7 +16,7 @@ import pytest
 from sfumato.cli.app import called
 from sfumato.client import LiveEvent, Reply, ServiceUnavailable
 from sfumato.client.pushing import PushSpec, push_table
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from sfumato.tables.input_groups import EventColumns
 from sfumato.tables.readers import Table
 from sfumato.tables.writers import Output

@@ -34,8 +34,9 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Address, Randomness, secure
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import SeriesRelease
@@ -115,7 +116,8 @@ HELD = {
     "store.ledger_reader.LedgerReader": "spends nothing, and has a lock",
     "store.ledger_rows.LedgerRows": "part of a LedgerReader or PostgresReader, which has a lock",
     "store.postgres_rows.PostgresRows": "part of a PostgresReader or PostgresStore, with a lock",
-    "store.postgres._Held": "each thread has its own",
+    "store.postgres_turns.PostgresTurns": "part of a PostgresStore, with a lock",
+    "store.postgres_turns._Held": "each thread has its own",
     "core.randomness._Secure": "has a lock, and new coins after a fork",
     "core.keyed_words.KeyedWords": "counts how many it drew, which decides nothing but the time",
     "core.randomness._Keyed": "has a lock; a child that replays must get the same coins",
@@ -176,6 +178,7 @@ HELD = {
     "store.sqlite_registry.RegistryReader": "one call's own; a SqliteRegistry is guarded",
     "store.shared_anchor.SharedAnchor": "held by a PostgresStore or registry, under its lock",
     "store.live_intake.Retries": "held by a live run, under its lock",
+    "store.waiting_batches.WaitingBatches": "held by a SteppedRun, under its lock",
     "stream.fleet_copy.FleetCopy": "held by a LiveFleet, under its lock",
     "stream.live_values.LiveValues": "held by a LiveFleet, under its lock",
     "stream.live_group.LiveGroup": "one call's own",

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 import sfumato as sf
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.release_spec import ReleaseSpec
 
 KEY = bytes(range(7, 39))

@@ -12,7 +12,8 @@ import sfumato as sf
 from sfumato.core.errors import BudgetExceeded
 from sfumato.core.state import StreamState
 from sfumato.engines.spark.shard_release import AskedRows
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 
 KEY = b"a key of these tests, not of anybody"
 LETTERS = sf.Alphabet(["a", "b", "c"])

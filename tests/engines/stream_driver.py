@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import from_bytes
 from tests.engines.conftest import SOURCES, started

@@ -7,7 +7,8 @@ from sfumato.engines.spark.partition_release import PartitionRelease
 from sfumato.engines.spark.shard_release import Shard
 from sfumato.engines.spark.shard_state import ShardState
 from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.cells import Late
 from tests.engines.scene import KEY, PLACES, batches, by_plan, walks, worker_plan

@@ -17,8 +17,9 @@ from sfumato.engines.spark.partition_release import PartitionRelease
 from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
 from sfumato.models.cycle import Cycle
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.keys import write_key
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.release_run import RunSpec, release_table

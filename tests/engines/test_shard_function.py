@@ -12,7 +12,8 @@ from sfumato.engines.spark.shard_function import HASH, MICROS, EventColumns, Sha
 from sfumato.engines.spark.shard_state import OtherRelease
 from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec
 from tests.engines.shards import KEY, letter_policy, letters

@@ -20,7 +20,7 @@ from sfumato.stream.fit_model import Cut, fit_table, uniform_model
 from sfumato.stream.learning import learn, learnt_model
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovery import recover
-from sfumato.stream.release_spec import parse_spec
+from sfumato.stream.release_document import parse_spec
 from sfumato.stream.released_tracks import read_tracks
 from sfumato.tables.readers import Table
 from tests.engines.scene import COLUMNS, KEY, in_order, town, walks

@@ -13,9 +13,10 @@ import sfumato as sf
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.explanations.artefacts import explain
 from sfumato.explanations.belief_words import belief_range
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.learnt_history import LearntHistory
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import save_plausible
 from tests.shell.running import call, done
 

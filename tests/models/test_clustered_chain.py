@@ -19,8 +19,9 @@ from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
 from sfumato.core.state import StreamState
 from sfumato.models.clustered_chain import ClusteredChain
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.plan import Plan

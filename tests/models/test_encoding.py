@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from sfumato import Alphabet, MarkovChain
 from sfumato.core.errors import InvalidParameter
-from sfumato.models.encoding import Bins, Grid, Raw, StreamModel, Symbols, Unreadable, number, text
+from sfumato.models.encoding import Bins, Grid, Raw, Symbols, Unreadable, number, text
+from sfumato.models.stream_model import StreamModel
 
 EMPTY: list[Raw] = [None, ""]
 NOT_FINITE: list[Raw] = ["nan", "NaN", "inf", "-inf", "Infinity", "1e999", math.nan, -math.inf]

@@ -11,8 +11,9 @@ import msgspec
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.series import series_ledger
 from sfumato.series.series_methods import series_method
 from sfumato.series.series_spec import SeriesSpec
@@ -22,7 +23,7 @@ from sfumato.store.live_intake import ledger_id
 from sfumato.store.memory import MemoryStore
 from sfumato.store.protocol import Answer, Identity, Position, Store
 from sfumato.store.sqlite import SqliteStore
-from sfumato.stream import release_spec
+from sfumato.stream import release_document
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.temporal import temporal_spec
@@ -61,8 +62,8 @@ def stream_release(
 ) -> ReadableRelease:
     """A release of symbols without answers; as a simulation, so that its coins may be seeded."""
     spec = msgspec.structs.replace(spec, purpose="simulation")
-    rules = release_spec.document(spec, model)
-    plan = release_spec.parse_spec(rules, "rules").plan(model)
+    rules = release_document.document(spec, model)
+    plan = release_document.parse_spec(rules, "rules").plan(model)
     store = opened(path, plan.fingerprint, "release", rules.decode())
     return ReadableRelease(name, store, model)
 

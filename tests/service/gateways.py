@@ -13,8 +13,9 @@ import httpx
 import msgspec
 
 from sfumato.core.alphabet import Alphabet
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.assembly import Gateway, assembled, controlled
 from sfumato.service.event_log import EventLog
 from sfumato.service.server import address_of, listening, run, serve

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.access import AccessControl, Action, Grant, operator
 from sfumato.service.assembly import assembled, controlled
 from sfumato.service.event_log import EventLog

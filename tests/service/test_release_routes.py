@@ -11,8 +11,9 @@ import pytest
 
 from sfumato.core.errors import CorruptData
 from sfumato.models.cycle import Cycle
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.store.home import MemoryHome
 from sfumato.stream.policy_files import compile_for

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from sfumato.store.protocol import Answer, Position
 from sfumato.store.sqlite import SqliteStore

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from tests.shell.releasing import EVEN, FAST, STEP, Rows, another, audited, rewritten, write_rules
 from tests.shell.running import call, done, rows

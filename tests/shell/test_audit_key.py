@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 from sfumato.core.randomness import Address, Domain, Randomness, _Keyed, keyed
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.attestation import canonical
 from sfumato.store.files import load
 from sfumato.store.live import Answered, Asked
 from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.live_release import open_release
-from sfumato.stream.release_spec import JOB, ReleaseSpec, document
+from sfumato.stream.release_document import document
+from sfumato.stream.release_spec import JOB, ReleaseSpec
 from tests.shell.running import call, done, refused
 from tests.shell.tables import table, walk, write
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store import ledgered_run
 from sfumato.store.files import load
 from sfumato.stream import row_run
-from sfumato.stream.release_spec import ReleaseSpec, read_spec
+from sfumato.stream.release_document import read_spec
+from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.releasing import (
     LIVE,
     RULE,

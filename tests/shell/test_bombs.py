@@ -16,7 +16,7 @@ from sfumato import Alphabet, MarkovChain, load
 from sfumato.core import limits
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.store import codec, to_bytes
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from sfumato.tables.columns import read_columns
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from tests.shell.releasing import LIVE, refused
 from tests.shell.running import call, done, rows
 from tests.shell.tables import by_stream, table

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.cli.command_groups import GROUPS
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from tests.shell.releasing import STEP
 from tests.shell.running import call, done

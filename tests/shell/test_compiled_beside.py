@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.stream.policy_files import load_policy
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from tests.shell.running import done
 from tests.shell.tables import table
 

@@ -524,7 +524,7 @@ def test_a_skipped_moment_passes_without_an_answer_and_at_no_charge(
 def test_a_skipped_moment_moves_the_belief_on(model: Path, tmp_path: Path, key: Path) -> None:
     """After many of them the belief is the stationary one: the price is as in a long calm."""
     from sfumato.core.state import StreamState
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.store.codec import from_bytes
     from sfumato.store.files import load
     from tests.shell.releasing import SPEC

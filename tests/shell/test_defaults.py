@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from tests.shell.releasing import EVEN, LIVE, STEP
 from tests.shell.running import call, done, refused, rows
 from tests.shell.tables import table, walk

@@ -7,10 +7,12 @@ import pytest
 
 from sfumato import MarkovChain, Prior
 from sfumato.core.errors import CorruptData
-from sfumato.models.encoding import Bins, Grid, StreamModel
+from sfumato.models.encoding import Bins, Grid
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.codec import MAGIC
 from sfumato.store.files import load, save
-from sfumato.stream.release_spec import ReleaseSpec, read_spec
+from sfumato.stream.release_document import read_spec
+from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.releasing import STEP
 from tests.shell.running import call
 

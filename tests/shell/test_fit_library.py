@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from tests.shell.running import Result, call, done, rows
 from tests.shell.tables import PLACES, by_stream, table, walk, write

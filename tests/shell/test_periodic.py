@@ -12,8 +12,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.plan import Plan
 from tests.shell.releasing import refused
 from tests.shell.running import call, done, rows

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sfumato.core.printed import shown_up
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from sfumato.stream.batch_widths import forecast_widths
 from sfumato.stream.release_spec import ReleaseSpec

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from tests.shell.running import done
 
 PLACES = ("home", "work", "park")

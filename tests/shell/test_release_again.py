@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.stream.release_spec import ReleaseSpec, read_spec
+from sfumato.stream.release_document import read_spec
+from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped, ledger_of, refused
 from tests.shell.running import call, done, rows
 from tests.shell.tables import PLACES, by_stream, table, write

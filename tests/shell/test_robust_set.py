@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from sfumato.core.alphabet import Alphabet
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import save, save_plausible
-from sfumato.stream.release_spec import ChainBounds, ReleaseSpec, read_spec
+from sfumato.stream.release_document import read_spec
+from sfumato.stream.release_spec import ChainBounds, ReleaseSpec
 from tests.shell.running import call, done, rows
 from tests.shell.tables import csv_bytes
 

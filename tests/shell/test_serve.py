@@ -16,8 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import save
 from tests.shell.running import COMMAND, call
 

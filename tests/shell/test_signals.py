@@ -11,11 +11,11 @@ import pytest
 
 from sfumato.cli.rule_choice import policy_of
 from sfumato.core.errors import InvalidParameter
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load
 from sfumato.stream.policy_files import policy_named
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from sfumato.tables.readers import Table
 from tests.shell.releasing import COLUMNS
 from tests.shell.running import call, done, rows

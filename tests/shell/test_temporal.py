@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load, save
 from sfumato.temporal.over_time import chain_leakage
 from tests.oracles import temporal as oracle

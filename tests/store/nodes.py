@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 from sfumato.store.keys import new_key
-from sfumato.store.postgres import PostgresStore, open_postgres
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.postgres_connection import Patience
 from sfumato.store.postgres_rows import PostgresReader, read_postgres
 from tests.contracts.store_laws import JOB, PLAN
@@ -71,7 +71,7 @@ class Nodes:
 
     def open(self, anchor: Path | None = None, **waits: float) -> PostgresStore:
         """A store of the ledger."""
-        return open_postgres(
+        return PostgresStore(
             self.url,
             self.name,
             PLAN,

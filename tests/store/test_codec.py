@@ -29,7 +29,8 @@ from sfumato import (
 )
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.ledger import Charge
-from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
+from sfumato.models.encoding import Bins, Grid, Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.store import from_bytes, to_bytes
 from sfumato.store.codec import MAGIC, VERSION
 from sfumato.stream import Belief, Outcome, StreamState

@@ -13,7 +13,7 @@ from sfumato.store import postgres_connection
 from sfumato.store.chain import first_head
 from sfumato.store.keys import new_key
 from sfumato.store.ledger_check import check_store, checked
-from sfumato.store.postgres import open_postgres
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.postgres_rows import postgres_ledgers
 from sfumato.store.protocol import Identity, Job, LedgerMismatch, Store, StoreUnavailable
 from sfumato.store.sqlite import SqliteStore
@@ -30,7 +30,7 @@ class TestPostgresStore(SharedStoreLaws):
         new_key(self.secret)
 
     def opened(self, place: Path, plan: str, job: Job) -> Store:
-        return open_postgres(self.url, str(place), plan, job=job, rules=None, secret=self.secret)
+        return PostgresStore(self.url, str(place), plan, job=job, rules=None, secret=self.secret)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ import pyarrow.parquet
 
 import sfumato as sf
 from sfumato.core.budgets import Budget
-from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
+from sfumato.models.encoding import Bins, Encoding, Grid, Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.protocol import Again
 from sfumato.stream import column_run, release_run
 from sfumato.stream.input_rows import Reading

@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any
 
 import sfumato as sf
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.stream.release_spec import ReleaseSpec

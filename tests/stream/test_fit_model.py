@@ -10,10 +10,12 @@ import pytest
 
 from sfumato.core.alphabet import MISSING_SYMBOL
 from sfumato.core.errors import InvalidParameter
-from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
+from sfumato.models.encoding import Bins, Grid, Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load, save
 from sfumato.stream.fit_model import Cut, fit_table
-from sfumato.stream.release_spec import ReleaseSpec, default_loss, unit_of
+from sfumato.stream.model_loss import default_loss, unit_of
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.cells import Missing
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table

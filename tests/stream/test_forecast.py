@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sfumato import SIP, Horizon, MarkovChain, PerStep, Plan, Window, loss
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.forecast import PlanReport, forecast
 from sfumato.stream.history_paths import draw_paths, mean_and_error, read_paths
 from sfumato.stream.remarks import factor_text

@@ -10,9 +10,10 @@ import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.models.emissions import Emissions
-from sfumato.models.encoding import Bins, StreamModel
+from sfumato.models.encoding import Bins
 from sfumato.models.online_learning import LearnerState
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.codec import to_bytes
 from sfumato.stream.evidence import evidence
 from sfumato.stream.fit_model import AS_IT_IS, Cut, uniform_model

@@ -10,7 +10,8 @@ import pytest
 import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import LearningRules
 from sfumato.stream.release_run import RunSpec, release_table

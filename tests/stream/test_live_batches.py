@@ -18,8 +18,9 @@ from sfumato.store.protocol import Store
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.live_batches import LiveBatches
 from sfumato.stream.live_release import open_release
+from sfumato.stream.release_document import document
 from sfumato.stream.release_run import RunSpec, release_table
-from sfumato.stream.release_spec import ReleaseSpec, document
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table
 from tests.contracts.live_laws import SECRET, ledger, reason, without_source

@@ -10,7 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.core.randomness import Randomness, keyed
-from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
+from sfumato.models.encoding import Bins, Grid, Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import save
 from sfumato.store.live import Answered, Asked, Reason, Refused
 from sfumato.store.live_intake import begun
@@ -18,8 +19,9 @@ from sfumato.store.memory import MemoryStore
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.live_fleet import LiveFleet
 from sfumato.stream.live_release import open_release
+from sfumato.stream.release_document import document, parse_spec
 from sfumato.stream.release_run import RunSpec, release_table
-from sfumato.stream.release_spec import JOB, ReleaseSpec, document, parse_spec
+from sfumato.stream.release_spec import JOB, ReleaseSpec
 from sfumato.tables.cells import Late, Missing
 from sfumato.tables.readers import Table
 from tests.contracts.live_laws import (

@@ -11,8 +11,8 @@ import pytest
 import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.clustered_chain import ClusteredChain
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.job_rules import made_rules
 from sfumato.store.live import Answered, Asked
 from sfumato.store.memory import MemoryStore
@@ -24,7 +24,7 @@ from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.live_release import open_release
 from sfumato.stream.mixture_learning import learn_mixture
 from sfumato.stream.recovered_loss import smoothed
-from sfumato.stream.release_spec import parse_spec
+from sfumato.stream.release_document import parse_spec
 from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table
 from tests.models.test_cluster_fitting import people

@@ -12,8 +12,9 @@ import sfumato as sf
 from sfumato.core.bursts import spread_out
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream import Cycle, PeriodicChain, ReleaseSpec

@@ -9,7 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.fit_model import Cut
 from sfumato.stream.private_counts import PrivacySpec
 from sfumato.stream.private_fit import fit_private

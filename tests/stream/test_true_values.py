@@ -7,8 +7,9 @@ import pytest
 
 from sfumato import LDP, SIP, Event, MarkovChain, loss
 from sfumato.core.alphabet import Label
-from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
+from sfumato.models.encoding import Bins, Grid, Symbols
 from sfumato.models.library import PatternLibrary
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream import Cycle, Outcome, PeriodicChain
 from sfumato.stream.true_values import RealisedLoss, Truth, TruthColumns
 

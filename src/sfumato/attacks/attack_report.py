@@ -11,7 +11,7 @@ from sfumato.attacks.lower_bound import LowerBound
 from sfumato.attacks.track_attack import TrackAttack
 from sfumato.core.arrays import Ints
 from sfumato.core.guarantees import SIP
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.truth_reader import Truths
 from sfumato.tables.cells import Missing

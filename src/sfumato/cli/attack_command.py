@@ -14,7 +14,7 @@ from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
     from sfumato.attacks.reidentification import Reidentification
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.plan import Plan
     from sfumato.stream.released_tracks import ReleasedTracks
 
@@ -103,7 +103,7 @@ def attack(given: AttackOptions) -> None:
     from sfumato.cli.audit_rules import release_rules
     from sfumato.cli.rule_choice import policy_of
     from sfumato.cli.table_output import check_picture
-    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.model_loss import unit_of
     from sfumato.stream.released_tracks import read_tracks
     from sfumato.tables.cells import Missing
     from sfumato.tables.named_loss import named_loss

@@ -14,7 +14,7 @@ from sfumato.cli.report_page import REPORT, check_report_path, write_report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.audit_checks import Check
@@ -168,7 +168,7 @@ def audit(given: AuditOptions) -> None:
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.reports import report_document
     from sfumato.stream.audit_total import told_together
-    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.model_loss import unit_of
 
     if given.home is not None or given.release is not None:
         from sfumato.cli.audit_home import audit_at_home

@@ -34,7 +34,7 @@ def rules_of_releases(
     """
     import msgspec
 
-    from sfumato.stream.release_spec import parse_spec
+    from sfumato.stream.release_document import parse_spec
 
     documents = rule_documents(files, rules, ledger, "release")
     specs = [parse_spec(content, where) for content, where in documents]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sfumato.cli.audit_command import AuditOptions
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.audit_report import AuditReport
     from sfumato.stream.other_truth import OtherTruth
     from sfumato.stream.plan import Plan

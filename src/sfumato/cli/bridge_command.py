@@ -264,7 +264,8 @@ def _opened(given: _MqttOptions, desk: ReleaseDesk) -> Opened:
     """The release that answers: there already, or made as the options describe."""
     from sfumato.core.errors import InvalidParameter
     from sfumato.service.serve_release import establish
-    from sfumato.stream.release_spec import JOB, parse_spec
+    from sfumato.stream.release_document import parse_spec
+    from sfumato.stream.release_spec import JOB
 
     name, path = given.release, given.rules.model
     given.rules.check_model()

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options, table_output
+from sfumato.cli import coin_options, options, table_output
 from sfumato.cli.console import print_json, progress
 from sfumato.cli.disclosure_text import tell, tell_published
 from sfumato.cli.options import option, required
@@ -75,9 +75,9 @@ class _PublishOptions(options.Options):
         "(you declare that it tells nothing) or shuffled.",
         default="checked",
     )
-    secret: options.Secret
+    secret: coin_options.Secret
     identity: str | None = options.ROW_NAMES
-    seed: int | None = options.SEED
+    seed: int | None = coin_options.SEED
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -176,9 +176,9 @@ def publish(given: _PublishOptions) -> None:
     table_output.check_files(output, None, [source, history, key_file], keyed=key_file is not None)
     with _named(given):
         randomness = given.secret.coins(given.seed, [source, history, output])
-        spec = _spec(given, randomness=randomness, purpose=options.purpose_of(given.seed))
+        spec = _spec(given, randomness=randomness, purpose=coin_options.purpose_of(given.seed))
     rows, past = _read(given, spec)
-    options.warn_of_seed(given.seed)
+    coin_options.warn_of_seed(given.seed)
     with _named(given), progress("publishing", None, given.shown.no_progress) as show:
         done = publish_columns(rows, spec, history=past, progress=show)
     document = publish_document(done, given.secret.commitment(quiet=given.shown.quiet))

@@ -11,7 +11,7 @@ from sfumato.cli.options import option, required
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.learning import Learning
     from sfumato.stream.mixture_learning import MixtureLearning
     from sfumato.stream.plan import Plan

@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_type_hi
 
 import typer
 
-from sfumato.cli.console import say
-
 if TYPE_CHECKING:
-    from sfumato.core.purpose import Purpose
-    from sfumato.core.randomness import Randomness
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.store.protocol import Again
 
 Kind = TypeVar("Kind")
@@ -127,7 +123,6 @@ ROBUST: Any = option(
     "model's, or for every chain in a file of `learn --plausible`: step by step, value by value. "
     "`plan --robust` says what it costs."
 )
-SEED = option("INSECURE: guessable coins; the output is a simulation, not a release.")
 INDEPENDENT = option(
     "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "
     "knowledge, and what is promised holds within every group of equal values of them."
@@ -311,73 +306,6 @@ class Calendar(Options):
     )
 
 
-class Secret(Options):
-    """A key for coins that are the same again."""
-
-    key_file: str | None = option("Secret for coins that are the same again for the same values.")
-    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
-
-    def coins(self, seed: int | None, public: list[str | None]) -> Randomness | None:
-        """Coins from a secret or a seed; None, which means secure ones, if neither is given.
-
-        Args:
-            seed: For a simulation.
-            public: The other files of the command: none of them is a secret.
-        """
-        from sfumato.core.errors import InvalidParameter
-        from sfumato.core.randomness import keyed, seeded
-
-        if self.key_file is not None and seed is not None:
-            raise InvalidParameter("--seed", seed, "not come with --key-file")
-        if self.shared_key and self.key_file is None:
-            raise InvalidParameter("--shared-key", True, "come with --key-file")
-        if self.key_file is None:
-            return None if seed is None else seeded(seed)
-        return keyed(self._read(public))
-
-    def commitment(self, *, quiet: bool) -> str | None:
-        """The commitment to the key, to leave with what it is used for; None without a key.
-
-        A key that `key new` cannot have made has none: a hash of it would show who guesses it. That
-        is told, unless nobody wants to hear it.
-        """
-        from sfumato.store.keys import commitment_of
-
-        secret = self.read()
-        if secret is None:
-            return None
-        made = commitment_of(secret)
-        if made is None and not quiet:
-            say(
-                "no commitment to the key leaves with this: the key may be guessed, and a hash "
-                "would show who guesses right (`sfumato key new` makes one that is committed to)"
-            )
-        return made
-
-    def read(self) -> bytes | None:
-        """The key itself; None if there is none."""
-        return None if self.key_file is None else self._read([])
-
-    def _read(self, public: list[str | None]) -> bytes:
-        from sfumato.core.errors import InvalidParameter
-        from sfumato.store.keys import read_key
-
-        assert self.key_file is not None  # whoever asks has one
-        try:
-            return read_key(self.key_file, public=public, shared=self.shared_key)
-        except InvalidParameter as problem:
-            rule = problem.rule.replace("be declared shared", "come with --shared-key")
-            raise InvalidParameter("--key-file", problem.value, rule) from None
-
-
-class StreamSecret(Secret):
-    """A key for coins of streams."""
-
-    key_file: str | None = option(
-        "Secret for coins that depend on plan, stream and sequence alone."
-    )
-
-
 class Repetition(Options):
     """What a source holds that was answered before."""
 
@@ -398,25 +326,13 @@ class Repetition(Options):
         return Again.RESUME if self.resume else Again.APPEND if self.append else Again.REFUSE
 
 
-def purpose_of(seed: int | None) -> Purpose:
-    """A release, unless its coins can be guessed."""
-    from sfumato.core.purpose import Purpose
-
-    return Purpose.RELEASE if seed is None else Purpose.SIMULATION
-
-
-def warn_of_seed(seed: int | None) -> None:
-    """Say that a seed was given."""
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
-
-
 def load_model(path: str) -> StreamModel:
     """A model with its reading rules; a bare chain is read from columns `stream` and `value`."""
     from sfumato.core.errors import InvalidParameter
-    from sfumato.models.encoding import StreamModel, Symbols
+    from sfumato.models.encoding import Symbols
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
+    from sfumato.models.stream_model import StreamModel
     from sfumato.store.files import load
 
     model = load(path)

@@ -11,7 +11,7 @@ from sfumato.cli.loss_words import amount, part
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.forecast import PlanReport
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.stream.release_trials import Way

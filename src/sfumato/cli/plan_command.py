@@ -17,7 +17,7 @@ from sfumato.cli.table_output import check_suffix
 if TYPE_CHECKING:
     from sfumato.cli.plan_bursts import SoughtBursts
     from sfumato.cli.rule_choice import RuleChoice
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.forecast import PlanReport
     from sfumato.stream.plan import Plan
     from sfumato.stream.price_frontier import Frontier, FrontierPoint
@@ -104,7 +104,8 @@ def plan(given: PlanOptions) -> None:
     from sfumato.cli.plan_bursts import is_sought, sought
     from sfumato.plots.figures import frontier_curve, loss_curve
     from sfumato.stream.forecast import curve
-    from sfumato.stream.release_spec import ReleaseSpec, unit_of
+    from sfumato.stream.model_loss import unit_of
+    from sfumato.stream.release_spec import ReleaseSpec
 
     check_suffix(given.plot)
     read = options.load_steady_model(given.model)

@@ -12,7 +12,7 @@ from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.release_spec import ReleaseSpec
 
 _STREAMS = 6
@@ -30,7 +30,7 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
     from sfumato.cli.plan_widths import loss_name
     from sfumato.core import checks
     from sfumato.solver.design_methods import Method, step_method
-    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.model_loss import unit_of
     from sfumato.stream.robust_forecast import forecast_robust
 
     _check(given)

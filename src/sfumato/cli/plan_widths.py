@@ -13,7 +13,7 @@ from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.release_spec import ReleaseSpec
 
 _FEW = 4
@@ -47,7 +47,7 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
     from sfumato.plots.figures import loss_of_widths
     from sfumato.stream.batch_widths import forecast_widths, silent_loss
     from sfumato.stream.lifetime import one_value_bound
-    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.model_loss import unit_of
     from sfumato.stream.remarks import factor_text
 
     if given.history is not None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options, table_output
+from sfumato.cli import coin_options, options, table_output
 from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.printed import shown_up
@@ -47,9 +47,9 @@ class _PrivatizeOptions(options.Options):
         "(you declare that it tells nothing) or shuffled.",
         default="checked",
     )
-    secret: options.Secret
+    secret: coin_options.Secret
     identity: str | None = options.ROW_NAMES
-    seed: int | None = options.SEED
+    seed: int | None = coin_options.SEED
     plot: str | None = option("Picture of the prior and of what was released (PNG, SVG).")
     compare: bool = flag("--compare", "Also what other mechanisms would lose.")
     separator: str | None = options.SEPARATOR
@@ -133,7 +133,7 @@ def privatize(given: _PrivatizeOptions) -> None:
             keep=table_output.split_names(given.keep),
             independent=table_output.split_names(given.independent),
             randomness=given.secret.coins(given.seed, public),
-            purpose=options.purpose_of(given.seed),
+            purpose=coin_options.purpose_of(given.seed),
         )
     read = Table.at(source, separator=given.separator)
     with progress("reading", read.count(), given.shown.no_progress) as show:
@@ -142,7 +142,7 @@ def privatize(given: _PrivatizeOptions) -> None:
     records: Any = None if past is None else read_columns(past, spec.learnt_columns)
     if history is not None and same_file(source, history):
         records = rows
-    options.warn_of_seed(given.seed)
+    coin_options.warn_of_seed(given.seed)
     designing = progress("designing", None, given.shown.no_progress)
     with table_output.named_options(files, _OPTIONS), designing as show:
         done = release_column(rows, spec, history=records, progress=show)

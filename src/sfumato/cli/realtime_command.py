@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options, table_output
+from sfumato.cli import coin_options, options, table_output
 from sfumato.cli.console import hold, print_json, progress, say
 from sfumato.cli.options import argument, option, required
 from sfumato.core.printed import shown_up
@@ -52,8 +52,8 @@ class _RealtimeOptions(options.Options):
     repetition: options.Repetition
     plot: str | None = option("Picture of what was released (PNG, SVG).")
     separator: str | None = options.SEPARATOR
-    secret: options.Secret
-    seed: int | None = options.SEED
+    secret: coin_options.Secret
+    seed: int | None = coin_options.SEED
     shown: options.Shown
 
 
@@ -114,7 +114,7 @@ def realtime(given: _RealtimeOptions) -> None:
         table = read_columns(read, [value, *timed, *beside], show)
     public = [source, history, output, state, given.plot, ledger]
     coins = given.secret.coins(given.seed, public) or secure()
-    options.warn_of_seed(given.seed)
+    coin_options.warn_of_seed(given.seed)
     with table_output.named_options({}, _OPTIONS):
         rows = kept_rows(table[value], given.missing, source)
         frame = {name: [cells[row] for row in rows] for name, cells in table.items()}
@@ -136,7 +136,7 @@ def realtime(given: _RealtimeOptions) -> None:
             ledger=_ledger(given, frame),
             name=digest("realtime", value, repr(series)) if keyed else None,
             randomness=coins,
-            purpose=options.purpose_of(given.seed),
+            purpose=coin_options.purpose_of(given.seed),
         )
     columns = {name: frame[name][-len(done.values) :] for name in beside} | {value: done.values}
     document = _document(done, given, notes, coins)

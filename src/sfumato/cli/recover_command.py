@@ -90,10 +90,10 @@ def recover(given: RecoverOptions) -> None:
     """
     from sfumato.cli.recover_certified import recover_certified
     from sfumato.cli.released_input import read_release
+    from sfumato.stream.model_loss import unit_of
     from sfumato.stream.recovered_counts import Population, check_unselected
     from sfumato.stream.recovered_rows import summary
     from sfumato.stream.recovery import recover as recovered
-    from sfumato.stream.release_spec import unit_of
     from sfumato.tables.named_loss import named_loss
 
     _check_options(given)

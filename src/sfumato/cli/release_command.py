@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import INTERRUPTED, print_json, progress, say
 from sfumato.cli.options import option
 
 if TYPE_CHECKING:
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.stream.learning_plan import LearningPlan
     from sfumato.stream.release_report import ReleaseReport
     from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
@@ -82,8 +82,8 @@ class _ReleaseOptions(options.Options):
         "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
     )
     format: str | None = option("Format of stdin and stdout: csv (default) or jsonl.")
-    secret: options.StreamSecret
-    seed: int | None = options.SEED
+    secret: coin_options.StreamSecret
+    seed: int | None = coin_options.SEED
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -155,8 +155,9 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.core.guarantees import LDP, SIP
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.policy_files import load_policy
+    from sfumato.stream.release_document import beside, document
     from sfumato.stream.release_run import RunSpec, release_table
-    from sfumato.stream.release_spec import ReleaseSpec, beside, document
+    from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.stream.remarks import large_total, nothing_told, phases_assumed
     from sfumato.stream.version_files import versions_beside
     from sfumato.tables.cells import Late, Missing
@@ -176,7 +177,7 @@ def release(given: _ReleaseOptions) -> None:
         independent=column_names(given.independent),
         robust=_chains(given.robust, read),
         learn=_learning(given),
-        purpose=options.purpose_of(given.seed).value,
+        purpose=coin_options.purpose_of(given.seed).value,
         policy=None,
         model=None,
         every=None,
@@ -201,7 +202,7 @@ def release(given: _ReleaseOptions) -> None:
         raise InvalidParameter("--format", given.format, "be csv or jsonl")
     table = Table.at(source, given.format if source == "-" else None, given.separator)
     sink = Table.at(output, given.format if output == "-" else None)
-    options.warn_of_seed(given.seed)
+    coin_options.warn_of_seed(given.seed)
     public = [source, given.model, given.policy, given.loss, ledger, output, str(beside(output))]
     coins = given.secret.coins(given.seed, public)
     chosen, begun = (

@@ -11,7 +11,7 @@ from sfumato.cli import options
 from sfumato.cli.console import progress, say
 
 if TYPE_CHECKING:
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 
@@ -227,7 +227,8 @@ def policy_of(
 def rules_begun(ledger: str | None) -> ReleaseSpec | None:
     """The rules of a ledger that goes on; None for a new one, or none."""
     from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.stream.release_spec import JOB, parse_spec
+    from sfumato.stream.release_document import parse_spec
+    from sfumato.stream.release_spec import JOB
 
     if ledger is None or not Path(ledger).is_file() or Path(ledger).stat().st_size == 0:
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import hold, print_json, print_line, progress, say
 from sfumato.cli.learn_command import ORDER, OUTPUT, Learner, check_apart, read_order, write_learnt
 from sfumato.cli.options import argument, option, required
@@ -17,7 +17,7 @@ from sfumato.cli.release_command import column_names
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 
@@ -64,7 +64,7 @@ class _ReleaseOptions(options.Options):
     missing: str = options.MISSING
     when_exhausted: str = options.WHEN_EXHAUSTED
     when_unknown: str = options.WHEN_UNKNOWN
-    secret: options.StreamSecret
+    secret: coin_options.StreamSecret
     rules: str | None = option("Where the rules go, for audits [OUTPUT.plan.json].", "--plan")
     engine: _Engine
     shown: options.Shown
@@ -349,7 +349,7 @@ def learn(given: _LearnOptions) -> None:
 def _release_of(given: _Released) -> tuple[StreamModel, ReleaseSpec, Policy | None]:
     """The model, the rules and the policy of a release."""
     from sfumato.cli.rule_choice import policy_of
-    from sfumato.stream.release_spec import read_spec
+    from sfumato.stream.release_document import read_spec
 
     model = options.load_steady_model(given.model)
     model = replace(model, stream=given.stream or model.stream)
@@ -376,7 +376,7 @@ def _released_frame(
 def _rules_file(table: str, given: str | None) -> Path:
     """Where the rules of a table lie: beside it, where that is a place of this machine."""
     from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.release_spec import beside
+    from sfumato.stream.release_document import beside
 
     if given is None and "://" in table:
         rule = "name a file of this machine where the table is not on it"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from sfumato.engines.spark.worker_plan import PlanDocument
-    from sfumato.models.encoding import StreamModel
+    from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 
@@ -233,7 +233,7 @@ def _written(rows: DataFrame, asked: _Sink) -> StreamingQuery:
 def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
     """The rules beside the output, for an audit."""
     from sfumato.store.files import write_whole
-    from sfumato.stream.release_spec import beside
+    from sfumato.stream.release_document import beside
 
     if asked.output is not None and "://" not in asked.output:
         write_whole(beside(asked.output), sent.rules)

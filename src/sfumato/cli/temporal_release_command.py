@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.printed import shown_up
@@ -57,8 +57,8 @@ class _TemporalReleaseOptions(options.Options):
     time: str | None = option("Column of times: with the stream it tells events apart; it leaves.")
     ledger: str | None = options.LEDGER
     repetition: options.Repetition
-    secret: options.StreamSecret
-    seed: int | None = options.SEED
+    secret: coin_options.StreamSecret
+    seed: int | None = coin_options.SEED
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -107,10 +107,10 @@ def release(given: _TemporalReleaseOptions) -> None:
         backward=matrices_of("--backward", backward, backward=True),
         forward=matrices_of("--forward", forward, backward=False),
         own={} if given.own is None else read_own(given.own),
-        purpose=options.purpose_of(given.seed).value,
+        purpose=coin_options.purpose_of(given.seed).value,
     ).check()
     source, sink = Table.at(given.source, separator=given.separator), Table.at(given.output)
-    options.warn_of_seed(given.seed)
+    coin_options.warn_of_seed(given.seed)
     public = [given.source, given.own, given.ledger, given.output, str(beside(given.output))]
     coins = given.secret.coins(given.seed, [*public, *files])
     columns = EventColumns(given.event, given.time)

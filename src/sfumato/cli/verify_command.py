@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, shortened
 from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
@@ -36,7 +36,7 @@ class _VerifyOptions(options.Options):
         "beside them, locally."
     )
     history: str | None = option("With --against: the public records of the release.")
-    secret: options.Secret
+    secret: coin_options.Secret
     commitment: str | None = option("With --key-file: what was published before the data.")
     simulation: bool = flag("--simulation", "A simulation is what was meant; else it fails.")
     require_promise: bool = flag(
@@ -142,7 +142,7 @@ def verify_findings(asked: dict[str, Any], paths: dict[str, list[str]], held: He
         table=paths["table"][0],
         against=next(iter(held.against), None),
         history=next(iter(paths.get("history", [])), None) if held.against else None,
-        secret=options.Secret(key_file=held.key_file, shared_key=held.shared_key),
+        secret=coin_options.Secret(key_file=held.key_file, shared_key=held.shared_key),
         commitment=held.commitment,
         simulation=bool(asked.get("simulation")),
         require_promise=bool(asked.get("require promise")),

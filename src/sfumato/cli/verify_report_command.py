@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.audit_findings import audit_again
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
 from sfumato.cli.options import argument, option
@@ -29,7 +29,7 @@ class _VerifyReportOptions(options.Options):
     against: list[str] | None = option(
         "The true values that the report was made with: all of it is computed again, locally."
     )
-    secret: options.Secret
+    secret: coin_options.Secret
     commitment: str | None = option("With --key-file: what was published before the data.")
     shown: options.Shown
 

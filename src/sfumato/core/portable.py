@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.core import portable_angles as angles
 from sfumato.core import portable_loops as loops
+from sfumato.core import portable_normal as normal
 from sfumato.core import portable_products as products
 from sfumato.core.arrays import Floats
 
@@ -124,7 +125,7 @@ def erf(value: float) -> float: ...
 def erf(value: Several) -> Floats: ...
 def erf(value: Any) -> Any:
     """The error function, within 6 units in the last place."""
-    return _of(value, loops.erf, loops.erf_each)
+    return _of(value, normal.erf, normal.erf_each)
 
 
 @overload
@@ -133,7 +134,7 @@ def normal_share(value: float) -> float: ...
 def normal_share(value: Several) -> Floats: ...
 def normal_share(value: Any) -> Any:
     """The normal distribution function, within 8 units in the last place, also in its tail."""
-    return _of(value, loops.normal_share, loops.normal_share_each)
+    return _of(value, normal.normal_share, normal.normal_share_each)
 
 
 @overload
@@ -142,7 +143,7 @@ def log_normal_share(value: float) -> float: ...
 def log_normal_share(value: Several) -> Floats: ...
 def log_normal_share(value: Any) -> Any:
     """Its logarithm, within 16 units in the last place."""
-    return _of(value, loops.log_normal_share, loops.log_normal_share_each)
+    return _of(value, normal.log_normal_share, normal.log_normal_share_each)
 
 
 @overload

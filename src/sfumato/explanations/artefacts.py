@@ -13,7 +13,7 @@ from sfumato.store.attestation import read_certificate
 from sfumato.store.codec import MAGIC
 from sfumato.store.files import load_any
 from sfumato.store.ledger_check import check_ledger
-from sfumato.stream.release_spec import read_spec
+from sfumato.stream.release_document import read_spec
 from sfumato.stream.version_files import load_versions
 
 _SQLITE = b"SQLite format 3\0"

@@ -13,13 +13,13 @@ from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import SIP
 from sfumato.core.printed import shown_up
 from sfumato.models.clustered_chain import ClusteredChain
-from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.models.prior import Prior
+from sfumato.models.stream_model import StreamModel
 from sfumato.models.value_chains import ValueChain
 from sfumato.solver.policy import Policy
 from sfumato.stream.version_files import LearntVersions

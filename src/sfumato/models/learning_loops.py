@@ -171,7 +171,7 @@ def expected_counts(
         scores: Gets the log probability of the outputs of each stream.
     """
     contexts, states = moves.shape
-    longest = _longest(starts)
+    longest = longest_stream(starts)
     kept, scales = np.empty((longest + 1, contexts)), np.empty(longest + 1)
     later, means = np.empty(contexts), np.empty(contexts)
     pairs, backs = np.zeros((contexts, states)), moves.T.copy()
@@ -219,7 +219,7 @@ def fixed_counts(
         scores: Gets the log probability of the outputs of each stream.
     """
     contexts, states = moves.shape
-    longest = _longest(starts)
+    longest = longest_stream(starts)
     kept, scales = np.empty((longest + 1, contexts)), np.empty(longest + 1)
     later, means = np.empty(contexts), np.empty(contexts)
     pairs, backs = np.empty((contexts, states)), moves.T.copy()
@@ -254,7 +254,8 @@ def _add(sums: Sums, row: int, column: int, number: float) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _longest(starts: Ints) -> int:
+def longest_stream(starts: Ints) -> int:
+    """Values of the longest stream, of where each begins, and the end."""
     longest = 0
     for stream in range(starts.size - 1):
         longest = max(longest, starts[stream + 1] - starts[stream])
@@ -266,7 +267,7 @@ def log_likelihoods(
     moves: Floats, told: Told, starts: Ints, initial: Floats, span: int, scores: Floats
 ) -> None:
     """Log probability of all outputs of each stream, up to factors of the likelihoods."""
-    contexts, longest = initial.size, _longest(starts)
+    contexts, longest = initial.size, longest_stream(starts)
     kept, scales = np.empty((longest + 1, contexts)), np.empty(longest + 1)
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]

@@ -14,7 +14,8 @@ from sfumato.core.guarantees import PureDP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, StreamCoins, of_ledger
 from sfumato.core.state import SeriesState
-from sfumato.models.encoding import StreamModel, Unreadable, number
+from sfumato.models.encoding import Unreadable, number
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.filter_banks import seasonal
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_audit import read_rules

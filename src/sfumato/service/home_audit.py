@@ -30,11 +30,11 @@ from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit import audit_table
 from sfumato.stream.audit_promise import Required
 from sfumato.stream.audit_report import AuditReport
+from sfumato.stream.model_loss import unit_of
 from sfumato.stream.plan import Plan
 from sfumato.stream.possible_draws import PossibleDraws
+from sfumato.stream.release_document import parse_spec as stream_rules
 from sfumato.stream.release_spec import JOB as STREAM
-from sfumato.stream.release_spec import parse_spec as stream_rules
-from sfumato.stream.release_spec import unit_of
 from sfumato.tables.cells import Missing
 from sfumato.temporal.temporal_audit import TemporalAudit, audit_streams
 from sfumato.temporal.temporal_spec import JOB as TEMPORAL

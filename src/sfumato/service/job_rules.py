@@ -17,9 +17,10 @@ import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.filter_banks import seasonal
 from sfumato.series.series_ledger import JOB as SERIES
 from sfumato.series.series_ledger import rules_document
@@ -32,8 +33,9 @@ from sfumato.store.codec import from_bytes
 from sfumato.store.files import AnyModel
 from sfumato.stream.policy_files import compile_for
 from sfumato.stream.release_defaults import seeks_bursts, with_bursts, with_method
+from sfumato.stream.release_document import document, parse_spec
 from sfumato.stream.release_spec import JOB as STREAM
-from sfumato.stream.release_spec import ReleaseSpec, document, parse_spec
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.named_loss import NAMED_LOSSES
 from sfumato.temporal.temporal_spec import JOB as TEMPORAL
 from sfumato.temporal.temporal_spec import TemporalSpec

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import msgspec
 
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.live_series import live_method
 from sfumato.series.series_audit import read_rules
 from sfumato.series.series_ledger import JOB as SERIES
@@ -29,10 +29,11 @@ from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.ledger_search import ReadableLedger, Snapshots
 from sfumato.store.protocol import Store
 from sfumato.store.sqlite import SqliteStore
+from sfumato.stream.model_loss import unit_of
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_document import parse_spec as stream_rules
 from sfumato.stream.release_spec import JOB as STREAM
-from sfumato.stream.release_spec import ReleaseSpec, unit_of
-from sfumato.stream.release_spec import parse_spec as stream_rules
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.temporal.temporal_spec import JOB as TEMPORAL
 from sfumato.temporal.temporal_spec import TemporalSpec
 from sfumato.temporal.temporal_spec import parse_spec as temporal_rules

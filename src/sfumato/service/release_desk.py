@@ -16,7 +16,7 @@ from typing import Any
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Randomness, secure
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.series.live_series import open_release as open_series
 from sfumato.series.series_ledger import JOB as SERIES
 from sfumato.service.job_rules import MadeRules, agree, check_asked, made_rules, read_model

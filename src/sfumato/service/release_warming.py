@@ -6,7 +6,8 @@ from typing import Any
 
 from sfumato.core.compile_events import eagerly
 from sfumato.core.randomness import secure
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.live import Asked
 from sfumato.store.memory import MemoryStore

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import partial
 
 from sfumato.core.errors import SfumatoError
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.gatherer import Gatherer
 from sfumato.service.home_settling import HomeSettling
 from sfumato.service.metrics import Metrics, ReleaseFigures

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.job_rules import MadeRules
 from sfumato.service.release_desk import ReleaseDesk
 from sfumato.solver.policy import Policy
 from sfumato.store.protocol import LedgerMismatch
-from sfumato.stream.release_spec import JOB, ReleaseSpec, document, parse_spec
+from sfumato.stream.release_document import document, parse_spec
+from sfumato.stream.release_spec import JOB, ReleaseSpec
 
 Chosen: TypeAlias = tuple[StreamModel, ReleaseSpec, Policy | None]
 ACTOR = "command line"

@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeAlias, assert_never
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from sfumato.models.encoding import Grid, StreamModel
+from sfumato.models.encoding import Grid
+from sfumato.models.stream_model import StreamModel
 from sfumato.service.bodies import AnswerBody, AnsweredBody, RefusedBody, ReplyBody, WaitingBody
 from sfumato.service.problems import refusal
 from sfumato.store.answer_columns import AnswerColumns

@@ -7,10 +7,10 @@ from typing import Any
 
 from sfumato.core.errors import CorruptData
 from sfumato.core.state import SeriesState
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.models.prior import Prior
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import MAGIC, from_bytes, to_bytes
 from sfumato.store.outputs import locked, together, whole, write_whole

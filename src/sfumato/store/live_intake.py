@@ -14,10 +14,16 @@ from functools import lru_cache
 from operator import add
 from typing import TypeVar
 
-from sfumato.core.errors import SfumatoError
+from sfumato.core.errors import (
+    BudgetExceeded,
+    InvalidParameter,
+    SfumatoError,
+    SolverFailed,
+    UnknownSymbol,
+)
 from sfumato.models.encoding import Raw, Unreadable, text
-from sfumato.store.live import Reason, Refused, Reply
-from sfumato.store.protocol import Again, Answer, Identity, Input, Store
+from sfumato.store.live import Answered, Reason, Refused, Reply, StreamAccount
+from sfumato.store.protocol import Again, Answer, Identity, Input, Position, Store
 
 UNSTORED = Refused(
     Reason.UNSTORED, "the store did not take the answer; ask again with the same id: it is safe"
@@ -33,7 +39,11 @@ CLOSED = Refused(
 )
 EARLIER = Refused(Reason.ORDER, "the time must not lie before that of the last event of the stream")
 
+REFUSALS = (BudgetExceeded, SolverFailed, UnknownSymbol, InvalidParameter)
+"""What a step of a job refuses with, before anything is drawn."""
+
 Moment = TypeVar("Moment")
+_Told = TypeVar("_Told", Reply, Answered | Refused)
 _log = logging.getLogger("sfumato.live")
 
 
@@ -86,6 +96,23 @@ def own_answer(answer: Answer) -> Answer:
     return replace(answer, id=own_id(answer.id))
 
 
+def own_reply(reply: _Told) -> _Told:
+    """A reply as its asker knows it: by the ids that he gave."""
+    if isinstance(reply, Answered):
+        return Answered(tuple(map(own_answer, reply.answers)), reply.repeated)
+    return reply
+
+
+def stored_account(store: Store, stream: str) -> tuple[Position, StreamAccount] | None:
+    """Where a stream stands, as the store has it; None if it never had an answer."""
+    (end,) = store.ends([stream])
+    if end is None:
+        return None
+    position, last = end
+    told = (position.sequence, position.leakage, position.model_free)
+    return position, StreamAccount(*told, time=last.time)
+
+
 def last_time(store: Store, stream: str, answers: int) -> str | None:
     """The time of the last answer that has one, of a stream of so many answers."""
     first, width = answers, _LOOKED_BACK
@@ -100,6 +127,19 @@ def last_time(store: Store, stream: str, answers: int) -> str | None:
 
 
 _LOOKED_BACK = 16
+
+
+def refusal(problem: Exception) -> Refused:
+    """Why a step was refused, without what was given."""
+    match problem:
+        case BudgetExceeded():
+            return NO_BUDGET
+        case SolverFailed():
+            return NO_CHANNEL
+        case InvalidParameter():
+            return Refused(Reason.VALUE, f"{problem.name} must {problem.rule}")
+        case _:
+            return Refused(Reason.VALUE, f"the {problem}")
 
 
 def bad_value(problem: Unreadable) -> Refused:

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from sfumato.core import checks
-from sfumato.core.errors import BudgetExceeded, InvalidParameter, SolverFailed, UnknownSymbol
 from sfumato.core.guard import Guarded, guarded
 from sfumato.models.encoding import Unreadable
-from sfumato.store.chain import value_tag
 from sfumato.store.live import (
     Answered,
     Asked,
@@ -27,54 +25,34 @@ from sfumato.store.live import (
     Waiting,
 )
 from sfumato.store.live_columns import ReplyColumns
+from sfumato.store.live_event import LiveEvent, last_told, read_event
 from sfumato.store.live_intake import (
     CLOSED,
     EARLIER,
-    NO_BUDGET,
-    NO_CHANNEL,
+    REFUSALS,
     UNSTORED,
     Retries,
-    bad_time,
-    bad_value,
-    event_time,
     last_time,
-    ledger_id,
-    own_answer,
+    own_reply,
+    refusal,
     refused_names,
     report_failure,
+    stored_account,
 )
 from sfumato.store.live_job import LiveJob, Moment
 from sfumato.store.protocol import Answer, Input, Store
+from sfumato.store.waiting_batches import WaitingBatches
 
 State = TypeVar("State")
-_Told = TypeVar("_Told", Reply, Answered | Refused)
 STATES_HELD = 100_000
 """States held in memory between two calls; more are read again from the store."""
 VALUES_WAITING = 100_000
 """Values that may wait for others of their batches, of all streams together."""
 SECONDS_WAITING = 900.0
 """How long a batch may wait for its other values before new events of others push it out."""
-_REFUSALS = (BudgetExceeded, SolverFailed, UnknownSymbol, InvalidParameter)
 _FULL = Refused(
     Reason.UNSTORED, "too many values wait for others of their batches; ask again later"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """An event that was read; its id is that of the ledger.
-
-    One that cannot be read has a refusal, and no digest: its id may still be one that is known.
-    """
-
-    row: int
-    id: str
-    stream: str
-    value: Any = field(repr=False)
-    time: Moment | None
-    tag: bytes | None = field(repr=False)
-    bad: Refused | None
-    since: float
 
 
 @dataclass(slots=True)
@@ -84,7 +62,7 @@ class _Call(Generic[State]):
     replies: dict[int, Reply] = field(default_factory=dict)
     finished: Answered | Refused | None = None
     answers: dict[str, Answer] = field(default_factory=dict)
-    events: dict[str, _Event] = field(default_factory=dict)
+    events: dict[str, LiveEvent] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     times: dict[str, Moment | None] = field(default_factory=dict)
 
@@ -116,13 +94,11 @@ class SteppedRun(Guarded, Generic[State]):
     ) -> None:
         self._store, self._source, self._job = store, source, job
         self._most = checks.count("most_states", most_states)
-        self._room = checks.count("most_waiting", most_waiting)
+        self._waiting = WaitingBatches(most_waiting)
         self._seconds, self._clock = checks.positive("most_seconds", most_seconds), clock
         self._retries = Retries(store, source)
         self._states: dict[str, tuple[State | None, Moment | None]] = {}
         self._unlooked: dict[str, int] = {}
-        self._batches: dict[str, list[_Event]] = {}
-        self._held: dict[str, _Event] = {}
         self._answered: int | None = source.answered
 
     @guarded
@@ -130,11 +106,11 @@ class SteppedRun(Guarded, Generic[State]):
         """A reply for each event, in order; all answers are durable when this returns."""
         call: _Call[State] = _Call()
         call.replies = refused_names([one.id for one in events], [one.stream for one in events])
-        self._forget_old()
+        self._waiting.forget_before(self._clock() - self._seconds)
         read = self._read(events, call)
         if self._done(call, read):
             self._withdraw(call, read)
-        return [_own(call.replies[row]) for row in range(len(events))]
+        return [own_reply(call.replies[row]) for row in range(len(events))]
 
     def answer_columns(
         self,
@@ -151,17 +127,17 @@ class SteppedRun(Guarded, Generic[State]):
     @guarded
     def finish(self, stream: str) -> Answered | Refused | None:
         """Release what waits of a stream as a shorter batch; None if nothing waits."""
-        if stream not in self._batches:
+        if not self._waiting.of(stream):
             return None
         call: _Call[State] = _Call()
         if not self._done(call, [], finish=stream):
             return UNSTORED
-        return None if call.finished is None else _own(call.finished)
+        return None if call.finished is None else own_reply(call.finished)
 
     @guarded
     def waiting(self) -> int:
         """How many events wait in memory for others of their batches."""
-        return len(self._held)
+        return len(self._waiting)
 
     @property
     def conflicts(self) -> int:
@@ -170,56 +146,33 @@ class SteppedRun(Guarded, Generic[State]):
 
     def account(self, stream: str) -> StreamAccount | None:
         """Where a stream stands, as the store has it; None if it never had an answer."""
-        (end,) = self._store.ends([stream])
-        if end is None:
+        found = stored_account(self._store, stream)
+        if found is None:
             return None
-        position, last = end
-        told = (position.sequence, position.leakage, position.model_free)
-        state = self._job.kind.read(position)
-        return self._job.account(state, StreamAccount(*told, time=last.time))
+        position, account = found
+        return self._job.account(self._job.kind.read(position), account)
 
     @guarded
     def close(self) -> None:
         """Forget what is held in memory; the store stays open."""
-        self._states, self._unlooked, self._batches, self._held = {}, {}, {}, {}
+        self._states, self._unlooked = {}, {}
+        self._waiting.forget()
 
     # -- one call ---------------------------------------------------------------------------------
 
-    def _forget_old(self) -> None:
-        """Let go of batches that wait for too long: whoever sent their values has them still."""
-        since = self._clock() - self._seconds
-        while self._batches:
-            stream, batch = next(iter(self._batches.items()))  # they stand in the order begun
-            if batch[0].since >= since:
-                return
-            del self._batches[stream]
-            for event in batch:
-                del self._held[event.id]
-
-    def _read(self, events: Sequence[Asked], call: _Call[State]) -> list[_Event]:
+    def _read(self, events: Sequence[Asked], call: _Call[State]) -> list[LiveEvent]:
         """The events that have names, with what is wrong with them: an old id has its answer."""
-        now = self._clock()
+        now, secret = self._clock(), self._source.secret
         return [
-            self._event(row, asked, now)
+            read_event(self._job, secret, row, asked, now)
             for row, asked in enumerate(events)
             if row not in call.replies
         ]
 
-    def _event(self, row: int, asked: Asked, now: float) -> _Event:
-        job, id_ = self._job, ledger_id(asked.stream, asked.id)
-        value = when = tag = bad = None
-        try:
-            value = job.read(asked.value)
-            tag = value_tag(self._source.secret, id_, asked.stream, job.written(value))
-            when = event_time(asked.time, job.time)
-        except Unreadable as problem:
-            bad = bad_value(problem) if tag is None else bad_time(problem)
-        return _Event(row, id_, asked.stream, value, when, tag, bad, now)
-
-    def _done(self, call: _Call[State], events: list[_Event], finish: str | None = None) -> bool:
+    def _done(self, call: _Call[State], events: list[LiveEvent], finish: str | None = None) -> bool:
         """Answer events in one turn of the store; whether what was drawn is durable."""
-        touched = dict.fromkeys([event.stream for event in events] if finish is None else [finish])
-        before = {name: [*self._batches.get(name, ())] for name in touched}
+        touched = [event.stream for event in events] if finish is None else [finish]
+        before = self._waiting.copied(dict.fromkeys(touched))
         try:
             with self._store.turn():
                 if self._store.ended:
@@ -262,11 +215,11 @@ class SteppedRun(Guarded, Generic[State]):
                 if when is None:
                     self._unlooked[name] = last.sequence
 
-    def _sort(self, call: _Call[State], events: list[_Event]) -> None:
+    def _sort(self, call: _Call[State], events: list[LiveEvent]) -> None:
         """Reply to each event: from the store, from memory, or by a new draw."""
         earlier = self._store.answers([event.id for event in events])
         for event in events:
-            before = self._held.get(event.id) or call.events.get(event.id)
+            before = self._waiting.event(event.id) or call.events.get(event.id)
             if event.id in earlier:
                 reply = self._old(earlier[event.id], event)
             elif before is not None:
@@ -275,16 +228,16 @@ class SteppedRun(Guarded, Generic[State]):
                 reply = event.bad or self._new(call, event)
             call.replies[event.row] = reply
 
-    def _end(self, call: _Call[State], events: list[_Event]) -> None:
+    def _end(self, call: _Call[State], events: list[LiveEvent]) -> None:
         """Tell again what was answered, and let go of what waits: it will leave no more."""
         earlier = self._store.answers([event.id for event in events])
         for event in events:
             old = earlier.get(event.id)
             call.replies[event.row] = CLOSED if old is None else self._old(old, event)
         call.finished = CLOSED
-        self._batches, self._held = {}, {}
+        self._waiting.forget()
 
-    def _again(self, call: _Call[State], before: _Event, event: _Event) -> Reply:
+    def _again(self, call: _Call[State], before: LiveEvent, event: LiveEvent) -> Reply:
         """The reply to an event that waits, or was drawn in this call: whatever its value is."""
         if event.tag is None or not hmac.compare_digest(before.tag or b"", event.tag):
             self._retries.count()
@@ -292,7 +245,7 @@ class SteppedRun(Guarded, Generic[State]):
             return Answered((call.answers[event.id],), repeated=True)
         return self._missing(event.stream)
 
-    def _old(self, answer: Answer, event: _Event) -> Reply:
+    def _old(self, answer: Answer, event: LiveEvent) -> Reply:
         """The reply to an event that was answered before: of a whole batch to its last one."""
         self._retries.compare(answer, event.tag)
         if answer.batch is None:
@@ -305,23 +258,22 @@ class SteppedRun(Guarded, Generic[State]):
         told = batch if batch[-1].id == answer.id else [answer]
         return Answered(tuple(told), repeated=True)
 
-    def _new(self, call: _Call[State], event: _Event) -> Reply:
+    def _new(self, call: _Call[State], event: LiveEvent) -> Reply:
         """Let an event wait, or release it and what waited for it."""
         refused = self._refused(call, event)
         if refused is not None:
             return refused
         if event.value is None:
             return self._pass(call, event)
-        short = len(self._batches.get(event.stream, ())) + 1 < self._job.width
-        if short and len(self._held) >= self._room:
+        short = len(self._waiting.of(event.stream)) + 1 < self._job.width
+        if short and self._waiting.full:
             return _FULL
-        self._batches.setdefault(event.stream, []).append(event)
-        self._held[event.id] = event
+        self._waiting.add(event)
         if short:
             return self._missing(event.stream)
         return self._complete(call, event.stream)
 
-    def _refused(self, call: _Call[State], event: _Event) -> Refused | None:
+    def _refused(self, call: _Call[State], event: LiveEvent) -> Refused | None:
         """Why an event may not be the next of its stream; None if it may."""
         try:
             back = event.time is not None and self._back(call, event, event.time)
@@ -331,14 +283,14 @@ class SteppedRun(Guarded, Generic[State]):
             return EARLIER
         try:
             self._job.check(self._state(call, event.stream))
-        except _REFUSALS as problem:
-            return _refusal(problem)
+        except REFUSALS as problem:
+            return refusal(problem)
         return None
 
-    def _back(self, call: _Call[State], event: _Event, when: Moment) -> bool:
+    def _back(self, call: _Call[State], event: LiveEvent, when: Moment) -> bool:
         """Whether a time lies before the last one that was told of a stream."""
         stream = event.stream
-        last = _last_told(self._batches.get(stream, ()), self._told(call, stream))
+        last = last_told(self._waiting.of(stream), self._told(call, stream))
         if last is None and stream in self._unlooked:
             # The last answer of a stream need not have a time; only who tells one makes us look.
             found = last_time(self._store, stream, self._unlooked.pop(stream))
@@ -357,10 +309,10 @@ class SteppedRun(Guarded, Generic[State]):
             state = self._states[stream][0]
         return self._job.kind.begin(stream) if state is None else state
 
-    def _pass(self, call: _Call[State], event: _Event) -> Reply:
+    def _pass(self, call: _Call[State], event: LiveEvent) -> Reply:
         """Let a moment pass; what waited before it leaves first, as a shorter batch."""
         before: tuple[Answer, ...] = ()
-        if event.stream in self._batches:
+        if self._waiting.of(event.stream):
             reply = self._complete(call, event.stream)
             if isinstance(reply, Refused):
                 return reply
@@ -370,14 +322,11 @@ class SteppedRun(Guarded, Generic[State]):
 
     def _complete(self, call: _Call[State], stream: str) -> Answered | Refused:
         """Release the batch of a stream; if it is refused, none of its values waits any more."""
-        batch = self._batches.pop(stream)
-        for event in batch:
-            del self._held[event.id]
-        drawn = self._drawn(call, stream, batch)
+        drawn = self._drawn(call, stream, self._waiting.take(stream))
         return drawn if isinstance(drawn, Refused) else Answered(tuple(drawn))
 
     def _drawn(
-        self, call: _Call[State], stream: str, batch: list[_Event]
+        self, call: _Call[State], stream: str, batch: list[LiveEvent]
     ) -> list[Answer] | Refused:
         """One step of a stream; a refusal changes nothing."""
         if self._answered is None:
@@ -386,8 +335,8 @@ class SteppedRun(Guarded, Generic[State]):
         try:
             state = self._state(call, stream)
             left, after = self._job.step(stream, state, [event.value for event in batch])
-        except _REFUSALS as problem:
-            return _refusal(problem)
+        except REFUSALS as problem:
+            return refusal(problem)
         answers = [
             Answer(
                 event.id,
@@ -408,12 +357,12 @@ class SteppedRun(Guarded, Generic[State]):
         ]
         call.answers |= {answer.id: answer for answer in answers}
         call.events |= {event.id: event for event in batch}
-        told = _last_told(batch, self._told(call, stream))
+        told = last_told(batch, self._told(call, stream))
         call.states[stream], call.times[stream] = after, told
         return answers
 
     def _missing(self, stream: str) -> Waiting:
-        return Waiting(self._job.width - len(self._batches[stream]))
+        return Waiting(self._job.width - len(self._waiting.of(stream)))
 
     def _commit(self, call: _Call[State]) -> None:
         if call.answers:
@@ -421,51 +370,19 @@ class SteppedRun(Guarded, Generic[State]):
             positions = [kind.position(name, state) for name, state in call.states.items()]
             self._store.commit(call.answers.values(), positions)
 
-    def _undo(self, call: _Call[State], before: dict[str, list[_Event]]) -> None:
+    def _undo(self, call: _Call[State], before: dict[str, list[LiveEvent]]) -> None:
         """Throw away what was read, and set back what waits; what was drawn never left."""
         self._states, self._unlooked, self._answered = {}, {}, None
-        for stream, waited in before.items():
-            for event in self._batches.pop(stream, ()):
-                self._held.pop(event.id, None)
-            # Of a batch that was drawn nobody knows whether it is stored: it is asked for again.
-            if waited and stream not in call.states:
-                self._batches[stream] = waited
-                self._held |= {event.id: event for event in waited}
-        begun = sorted(self._batches.items(), key=lambda batch: batch[1][0].since)
-        self._batches = dict(begun)
+        self._waiting.put_back(before, call.states)
 
-    def _withdraw(self, call: _Call[State], events: list[_Event]) -> None:
+    def _withdraw(self, call: _Call[State], events: list[LiveEvent]) -> None:
         """Refuse what would wait here while another node may take the rest of its batch."""
-        if not self._store.shared or not self._held:
+        if not self._store.shared or not self._waiting:
             return
         rule = f"come whole in one request, {self._job.width} values of a stream together"
         refused = Refused(Reason.VALUE, f"with several nodes a batch must {rule}")
         for event in events:
-            if event.id in self._held and isinstance(call.replies[event.row], Waiting):
+            waits = self._waiting.event(event.id) is not None
+            if waits and isinstance(call.replies[event.row], Waiting):
                 call.replies[event.row] = refused
-        self._batches, self._held = {}, {}
-
-
-def _own(reply: _Told) -> _Told:
-    """A reply as its asker knows it: by the ids that he gave."""
-    if isinstance(reply, Answered):
-        return Answered(tuple(map(own_answer, reply.answers)), reply.repeated)
-    return reply
-
-
-def _last_told(events: Sequence[_Event], before: Moment | None) -> Moment | None:
-    """The last time that was told; an event without one does not reset the order."""
-    return next((event.time for event in reversed(events) if event.time is not None), before)
-
-
-def _refusal(problem: Exception) -> Refused:
-    """Why a step was refused, without what was given."""
-    match problem:
-        case BudgetExceeded():
-            return NO_BUDGET
-        case SolverFailed():
-            return NO_CHANNEL
-        case InvalidParameter():
-            return Refused(Reason.VALUE, f"{problem.name} must {problem.rule}")
-        case _:
-            return Refused(Reason.VALUE, f"the {problem}")
+        self._waiting.forget()

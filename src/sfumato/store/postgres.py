@@ -1,29 +1,21 @@
 """A ledger in PostgreSQL, for several nodes that answer under one plan.
 
-The rules, the hashes and the refusals are those of a ledger file (`sqlite`). A turn is one
-transaction that locks the front row of the ledger first, so the turns of all nodes follow each
-other, and whoever holds one sees everything that was committed before. Rows go in with COPY. What
-tells a retry from other data, the secret of the digests of values, is not in the database but in a
-file that each node has; the database knows the name of that secret, and nodes with another are
-refused.
+The rules, the hashes and the refusals are those of a ledger file (`sqlite`); the turns of all nodes
+follow each other (`postgres_turns`). Rows go in with COPY. What tells a retry from other data, the
+secret of the digests of values, is not in the database but in a file that each node has; the
+database knows the name of that secret, and nodes with another are refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import psycopg
-from psycopg import IsolationLevel
-from psycopg.pq import TransactionStatus
-
-from sfumato.core.errors import CorruptData, ForkedUse, InvalidParameter
+from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import Commit, by_stream, first_head, new_id, written_head
@@ -31,36 +23,29 @@ from sfumato.store.keys import read_secret, secret_name
 from sfumato.store.ledger_form import VERSION
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.postgres_append import append
-from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
-from sfumato.store.postgres_rows import FRONT, PostgresReader, PostgresRows
+from sfumato.store.postgres_connection import Database, Patience, refuse_forgetful
+from sfumato.store.postgres_rows import FRONT, PostgresReader
 from sfumato.store.postgres_schema import Connection, check_form, migrate
+from sfumato.store.postgres_turns import PostgresTurns
 from sfumato.store.protocol import (
     Again,
     Answer,
-    Front,
-    Head,
     Identity,
     Input,
     Job,
     LedgerMismatch,
     Position,
     ReleaseClosed,
-    StoreUnavailable,
 )
-from sfumato.store.registry import CLOSED
 from sfumato.store.shared_anchor import SharedAnchor
 
 _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secret, entries, head)
     VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s) ON CONFLICT (name) DO NOTHING"""
-_SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
-_LOCK = f"""SELECT id, identity, entries, head, {_SETTINGS}
-    FROM sfumato.ledgers WHERE number = %s FOR UPDATE"""
 _REGISTRY = "SELECT to_regclass('sfumato.registry')"
-_ENTRIES = "SELECT number, action, name FROM sfumato.registry WHERE number > %s ORDER BY number"
 _INPUT = "INSERT INTO sfumato.inputs (ledger, label, name, answered) VALUES (%s, %s, %s, 0)"
 
 
-class PostgresStore(Guarded, PostgresRows):
+class PostgresStore(Guarded, PostgresTurns):
     """The ledger of one plan in a database that other nodes use at the same time.
 
     Args:
@@ -82,7 +67,6 @@ class PostgresStore(Guarded, PostgresRows):
     """
 
     lasting = shared = True
-    ended = False
 
     def __init__(
         self,
@@ -96,15 +80,8 @@ class PostgresStore(Guarded, PostgresRows):
         anchor: Path | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self._lock = threading.RLock()  # a turn holds it while methods take it
-        self._process = os.getpid()
-        self._held = _Held()
-        self._secret, self._name, self._closed = _read(secret), name, False
-        self._database = Database(url, patience or Patience())
-        self.place = f"{self._database.place} {name!r}"
-        self._intact_streams, self.walked = set(), None
-        self._anchor, self._anchored_at, self.anchored = None, anchor, None
-        self._read_entries: int | None = None
+        self._secret, self._anchored_at = _read(secret), anchor
+        self._begin_turns(Database(url, patience or Patience()), name)
         with contextlib.ExitStack() as stack:
             stack.callback(self._database.close)
             if anchor is not None:
@@ -112,18 +89,6 @@ class PostgresStore(Guarded, PostgresRows):
                 self.anchored = written_head(anchor)
             self._open(plan, job, rules)
             self._closing = stack.pop_all()
-
-    @property
-    def front(self) -> Front:
-        """What is durable; for whoever holds a turn, with what was committed in it."""
-        return self._held.front or self._front
-
-    @front.setter
-    def front(self, front: Front) -> None:
-        if self._held.connection is None:
-            self._front = front
-        else:
-            self._held.front = front
 
     def __enter__(self) -> Self:
         return self
@@ -146,8 +111,7 @@ class PostgresStore(Guarded, PostgresRows):
         with self._database.alone() as connection:
             migrate(connection)
             check_form(connection)
-            told = connection.execute(f"SELECT {_SETTINGS}".encode()).fetchone()
-            check_durable(self.place, told or ())
+            refuse_forgetful(connection, self.place)
             if connection.execute(FRONT, (self._name,)).fetchone() is None:
                 self._create(connection, plan, job, rules)
             if connection.execute(_REGISTRY).fetchone() != (None,):
@@ -176,116 +140,6 @@ class PostgresStore(Guarded, PostgresRows):
         id_ = new_id(job.name, rules)
         name, begun = secret_name(self._secret), first_head(id_, plan)
         connection.execute(_NEW, (self._name, VERSION, id_, job.name, plan, rules, name, begun))
-
-    # Turns and looks ------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """One transaction: others, here and on other nodes, wait until it is over.
-
-        Within a turn another one is a part of it. A turn that is left by an exception stores
-        nothing.
-
-        Raises:
-            StoreUnavailable: If the ledger is held by another node for too long, the database is
-                lost, or it did not say whether it stored what was committed.
-            CorruptData: If rows that were there are gone.
-        """
-        with self._lock:
-            self._refuse_closed()
-            if (connection := self._held.connection) is None:
-                with self._outermost():
-                    yield
-                return
-            before = self.front
-            try:
-                with connection.transaction():
-                    yield
-            except BaseException:
-                self.front = before
-                raise
-
-    @contextlib.contextmanager
-    def _outermost(self) -> Iterator[None]:
-        ending = False
-        try:
-            with self._database.pooled() as connection:
-                # Each statement sees what others committed while the one before waited for them.
-                connection.isolation_level = IsolationLevel.READ_COMMITTED
-                connection.read_only = False
-                with self._held.using(connection):
-                    with connection.transaction():
-                        self._lock_front(connection)
-                        self._look_for_end(connection)
-                        yield
-                        self._refuse_undone(connection)
-                        ending = True
-                    now = self.front
-        except psycopg.Error as problem:
-            if not ending:
-                raise self._database.refusal(problem) from None
-            raise StoreUnavailable(
-                f"{self.place}: the database did not say whether it stored the last answers; they "
-                "must not leave, and asking again is safe: what was stored is answered from there"
-            ) from None
-        self.front = now
-        self._write_head()
-
-    def _refuse_undone(self, connection: Connection) -> None:
-        """Refuse to end a turn in which a statement failed, whoever caught its error.
-
-        The server has undone all of it, and would answer COMMIT as if there were nothing to say.
-        """
-        if connection.info.transaction_status is not TransactionStatus.INTRANS:
-            raise StoreUnavailable(
-                f"{self.place}: a statement of this turn failed; nothing of it was stored, and "
-                "asking again is safe"
-            )
-
-    def _lock_front(self, connection: Connection) -> None:
-        """Hold the ledger, and see where it stands by now."""
-        seen = self.front.head
-        row = connection.execute(_LOCK.encode(), (self._number,), binary=True).fetchone()
-        if row is None or row[0] != self.front.id:
-            raise self.broken("it is gone, or another one has its name")
-        _, identity, entries, head, *told = row
-        check_durable(self.place, tuple(told))
-        self.front = replace(self.front, identity=identity, head=Head(entries, head))
-        if self.front.head == seen:
-            return
-        # A server that took over may lack what the one before it had stored.
-        there = self._one("SELECT head FROM events WHERE entry = ?", seen.entries)
-        if entries <= seen.entries or (seen.entries and there != (seen.hash,)):
-            self.compare(seen)
-            raise self.broken("its last row is not the one it ended with")
-
-    def _look_for_end(self, connection: Connection) -> None:
-        """See whether the release was closed; whoever closes it holds the ledger meanwhile."""
-        if self._read_entries is None or self.ended:
-            return
-        for number, action, name in connection.execute(_ENTRIES, (self._read_entries,)):
-            self._read_entries = number
-            self.ended = self.ended or (action == CLOSED and name == self._name)
-
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[Connection]:
-        if os.getpid() != self._process:
-            raise ForkedUse(type(self).__name__)
-        connection = self._held.connection
-        if connection is not None:
-            with self._database.reported():
-                yield connection
-            return
-        self._refuse_closed()
-        with self._database.reported(), self._database.pooled() as connection:
-            connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            with connection.transaction(), self._held.using(connection):
-                yield connection
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise LedgerMismatch(f"{self.place}: the ledger must be open; it was closed")
 
     def snapshot(self) -> PostgresReader:
         """The ledger as it is now, to be read in full beside everything that goes on."""
@@ -352,26 +206,6 @@ class PostgresStore(Guarded, PostgresRows):
         with self._using() as connection:
             return connection.execute(statement.encode(), given).rowcount
 
-    def _write_head(self) -> None:
-        """What was committed is written down here before anything that it stands for leaves."""
-        if self._anchor is not None:
-            self._anchor.write(self.front.head)
-
-
-class _Held(threading.local):
-    """The connection that a thread uses now, in a turn or for one look; and the front it sees."""
-
-    connection: Connection | None = None
-    front: Front | None = None
-
-    @contextlib.contextmanager
-    def using(self, connection: Connection) -> Iterator[None]:
-        self.connection = connection
-        try:
-            yield
-        finally:
-            self.connection = self.front = None
-
 
 def _read(secret: Path) -> bytes:
     try:
@@ -379,23 +213,6 @@ def _read(secret: Path) -> bytes:
     except FileNotFoundError:
         rule = "exist: make it once (`sfumato key new`), and give each node the same"
         raise InvalidParameter("secret", str(secret), rule) from None
-
-
-def open_postgres(
-    url: str,
-    name: str,
-    plan: str,
-    *,
-    job: Job,
-    rules: str | None,
-    secret: Path,
-    anchor: Path | None = None,
-    patience: Patience | None = None,
-) -> PostgresStore:
-    """Open a ledger of a database, or begin it; see `PostgresStore`."""
-    return PostgresStore(
-        url, name, plan, job=job, rules=rules, secret=secret, anchor=anchor, patience=patience
-    )
 
 
 def migrate_postgres(url: str) -> None:

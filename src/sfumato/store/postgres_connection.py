@@ -52,6 +52,8 @@ DURABLE = {
     "server_encoding": ("UTF8",),
 }
 """What a server must say of itself; asked in every turn, for it can be changed while it runs."""
+SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
+"""Columns that say it, for `check_durable`."""
 _CONNECTIONS, _RECONNECT = 4, 2.0
 
 
@@ -198,6 +200,12 @@ def _parameters(url: str) -> dict[str, Any]:
         pass
     rule = "be a URL of PostgreSQL, postgresql://user:password@host/name"
     raise InvalidParameter("database", "something else", rule)
+
+
+def refuse_forgetful(connection: Connection, place: str) -> None:
+    """Ask a server whether it may forget what it said was stored, and refuse it if so."""
+    told = connection.execute(f"SELECT {SETTINGS}".encode()).fetchone()
+    check_durable(place, told or ())
 
 
 def check_durable(place: str, told: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Self
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.home import HeldLedger, anchor_of, checked_name
 from sfumato.store.home_anchor import HomeAnchor
-from sfumato.store.postgres import open_postgres
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.postgres_connection import Database, Patience
 from sfumato.store.postgres_registry import PostgresRegistry
 from sfumato.store.postgres_rows import postgres_ledgers, read_postgres
@@ -68,7 +68,7 @@ class PostgresHome:
             rule = "name the key file that all nodes share (sfumato key new): retries are compared"
             raise InvalidParameter("secret", None, rule)
         anchor = self._anchor(f"{checked_name(name)}.ledger")
-        return open_postgres(
+        return PostgresStore(
             self._url, name, plan, job=job, rules=rules, secret=self._secret, anchor=anchor
         )
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 from sfumato.core.errors import CorruptData
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.chain import written_head
-from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
+from sfumato.store.postgres_connection import Database, Patience, refuse_forgetful
 from sfumato.store.postgres_schema import Connection
 from sfumato.store.protocol import Head, LedgerMismatch
 from sfumato.store.registry import (
@@ -40,7 +40,6 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS sfumato.registry (
     number bigint PRIMARY KEY, time text NOT NULL, actor text NOT NULL, action text NOT NULL,
     name text NOT NULL, content bytea NOT NULL, hash bytea NOT NULL
 )"""
-_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in DURABLE)
 _COLUMNS = "number, time, actor, action, name, content, hash"
 _INSERT = f"INSERT INTO sfumato.registry ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
 _LAST = "SELECT number, hash FROM sfumato.registry ORDER BY number DESC LIMIT 1"
@@ -77,8 +76,7 @@ class PostgresRegistry(Guarded):
     def _begin(self, anchored: Head | None) -> None:
         # Alone: a pool would try for long where there is no server.
         with self._database.alone() as database, database.transaction():
-            told = database.execute(_SETTINGS.encode()).fetchone()
-            check_durable(self._database.place, told or ())
+            refuse_forgetful(database, self._database.place)
             database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             database.execute("CREATE SCHEMA IF NOT EXISTS sfumato")
             database.execute(_SCHEMA)

@@ -10,10 +10,9 @@ from psycopg import IsolationLevel
 
 from sfumato.core.errors import CorruptData
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
+from sfumato.store.postgres_connection import Database, Patience, refuse_forgetful
 from sfumato.store.postgres_schema import STEPS, check_form, migrate, version_of
 
-_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in DURABLE)
 # In order: two nodes that write down the same streams must not wait for each other in a circle.
 _NEW = """INSERT INTO sfumato.homes (stream, release)
     SELECT stream, %s FROM unnest(%s::text[]) AS asked (stream) ORDER BY stream COLLATE "C"
@@ -42,8 +41,7 @@ class PostgresStreamHomes(Guarded):
             # Each statement sees what others wrote while the one before waited for them.
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             with connection.transaction():
-                told = connection.execute(_SETTINGS.encode()).fetchone()
-                check_durable(self._database.place, told or ())
+                refuse_forgetful(connection, self._database.place)
                 connection.execute(_NEW, (release, asked))
                 found = dict(connection.execute(_FOUND, (asked,)).fetchall())
         if len(found) != len(asked):

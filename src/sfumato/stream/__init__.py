@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from sfumato.core.state import StreamState as StreamState
     from sfumato.models.clustered_chain import ClusteredChain as ClusteredChain
     from sfumato.models.cycle import Cycle as Cycle
-    from sfumato.models.encoding import StreamModel as StreamModel
     from sfumato.models.online_learning import LearnerState as LearnerState
     from sfumato.models.pair_chain import PairChain as PairChain
     from sfumato.models.periodic import PeriodicChain as PeriodicChain
     from sfumato.models.plausible import PlausibleChains as PlausibleChains
+    from sfumato.models.stream_model import StreamModel as StreamModel
     from sfumato.stream.audit import audit_table as audit_table
     from sfumato.stream.batch_widths import forecast_widths as forecast_widths
     from sfumato.stream.burst_search import best_bursts as best_bursts

@@ -8,7 +8,8 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.events import OUTCOMES
-from sfumato.models.encoding import Grid, StreamModel
+from sfumato.models.encoding import Grid
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import Coded
 from sfumato.stream.column_rows import RowColumns
 from sfumato.stream.fleet_answers import Run

@@ -14,7 +14,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.fair_coins import LEVEL
 from sfumato.core.progress import Progress
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_checks import Check, Exposure, Losses, Totals
 from sfumato.stream.audit_columns import ColumnWalk, FleetStates

@@ -19,7 +19,7 @@ from sfumato.core.budgets import PerStep
 from sfumato.core.events import Event
 from sfumato.core.numerics import sum_up
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_loops import (
     information_gain,
     information_gains,

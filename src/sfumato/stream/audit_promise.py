@@ -10,7 +10,7 @@ from enum import StrEnum
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.printed import shown_up
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.release_spec import ReleaseSpec
 
 

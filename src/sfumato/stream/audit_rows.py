@@ -11,7 +11,8 @@ from sfumato.core.errors import UnknownSymbol
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.printed import shown_up
-from sfumato.models.encoding import StreamModel, Symbols, Unreadable
+from sfumato.models.encoding import Symbols, Unreadable
+from sfumato.models.stream_model import StreamModel
 
 
 @dataclass(frozen=True, slots=True)

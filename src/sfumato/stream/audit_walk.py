@@ -15,7 +15,8 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_checks import Check, CheckedBatch
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.core.arrays import Ints
-from sfumato.models.encoding import StreamModel, Unreadable, text
+from sfumato.models.encoding import Unreadable, text
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import Coded
 from sfumato.store.protocol import Identity
 from sfumato.stream.column_times import TimeKeys, time_keys, time_texts

@@ -20,7 +20,7 @@ from sfumato.core.arrays import Bools, Ints
 from sfumato.core.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.core.events import OUTCOMES
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import AnswerColumns, Coded
 from sfumato.store.chain import value_tags
 from sfumato.store.ledgered_run import LedgeredRun

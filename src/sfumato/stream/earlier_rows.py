@@ -13,7 +13,8 @@ from contextlib import closing
 import numpy as np
 
 from sfumato.core.arrays import Bools
-from sfumato.models.encoding import StreamModel, Unreadable, is_missing, text
+from sfumato.models.encoding import Unreadable, is_missing, text
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.protocol import Answer, Identity
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.run_streams import RunStreams

@@ -19,7 +19,6 @@ from sfumato.models.encoding import (
     Encoding,
     Grid,
     Raw,
-    StreamModel,
     Symbols,
     apart,
     check_degrees,
@@ -31,6 +30,7 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.models.value_chains import ValueChain
 from sfumato.stream.cluster_report import fit_mixture
 from sfumato.stream.fit_report import FitReport, chain_report, library_report

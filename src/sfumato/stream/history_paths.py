@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.randomness import Address, Domain, seeded
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.models.value_chains import ValueChain
 from sfumato.tables.cells import is_missing, stream_name
 from sfumato.tables.problems import BadTable

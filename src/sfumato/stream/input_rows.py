@@ -10,7 +10,8 @@ from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
 from sfumato.models.cycle import Calendar, Cycle
-from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped, is_missing, text
+from sfumato.models.encoding import Raw, Unreadable, clipped, is_missing, text
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.chain import value_tag
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Answer, Identity, Input, LedgerMismatch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.core.arrays import Ints
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import Coded
 from sfumato.stream.column_times import EARLIEST, LATEST
 from sfumato.stream.input_rows import Reading, as_text

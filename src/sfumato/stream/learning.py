@@ -20,7 +20,6 @@ from sfumato.core.events import Event
 from sfumato.core.progress import Progress
 from sfumato.models.chain_bets import SYMBOLS, chains_left, inverse_weights
 from sfumato.models.emissions import Emissions
-from sfumato.models.encoding import StreamModel
 from sfumato.models.expectation import as_guess
 from sfumato.models.learning import FLOOR, SMOOTHING, LearntChain, learn_chain
 from sfumato.models.learning_worth import information_share
@@ -29,6 +28,7 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.order_choice import HeldOut, held_out
 from sfumato.models.output_sums import EmissionSums, OutputSums
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.evidence import evidence
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learnt_outputs import since_last_start

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sfumato.core.errors import CorruptData, UnknownSymbol
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.chain import written_head
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_report import AuditReport, Kind

@@ -11,7 +11,8 @@ from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.live import StreamAccount
 from sfumato.store.live_job import Left, LiveJob, Moment
 from sfumato.store.protocol import Released

@@ -19,7 +19,8 @@ from sfumato.core.events import OUTCOMES
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import AnswerColumns, Coded
 from sfumato.store.chain import value_tags
 from sfumato.store.live import Answered, Asked, Reason, Refused, Reply, StreamAccount
@@ -33,6 +34,7 @@ from sfumato.store.live_intake import (
     own_answer,
     refused_names,
     report_failure,
+    stored_account,
 )
 from sfumato.store.protocol import Input, Store
 from sfumato.stream.column_values import PASSES
@@ -72,7 +74,8 @@ class LiveFleet(Guarded):
 
     Examples:
         >>> import sfumato as sf
-        >>> from sfumato.models.encoding import StreamModel, Symbols
+        >>> from sfumato.models.encoding import Symbols
+        >>> from sfumato.models.stream_model import StreamModel
         >>> from sfumato.store.live_intake import begun
         >>> from sfumato.store.memory import MemoryStore
         >>> places = sf.Alphabet(["home", "work"])
@@ -314,13 +317,11 @@ class LiveFleet(Guarded):
 
     def account(self, stream: str) -> StreamAccount | None:
         """Where a stream stands, as the store has it; None if it never had an answer."""
-        (end,) = self._store.ends([stream])
-        if end is None:
+        found = stored_account(self._store, stream)
+        if found is None:
             return None
-        position, last = end
-        state = state_kind(self._plan).read(position)
-        told = (position.sequence, position.leakage, position.model_free)
-        return stream_account(self._plan, state, StreamAccount(*told, time=last.time))
+        position, account = found
+        return stream_account(self._plan, state_kind(self._plan).read(position), account)
 
     @guarded
     def close(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Randomness, of_ledger
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.live_intake import begun
@@ -16,7 +16,8 @@ from sfumato.store.protocol import Job, Store
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.live_batches import LiveBatches
 from sfumato.stream.live_fleet import LiveFleet
-from sfumato.stream.release_spec import JOB, parse_spec
+from sfumato.stream.release_document import parse_spec
+from sfumato.stream.release_spec import JOB
 from sfumato.tables.cells import Late, Missing
 
 
@@ -31,7 +32,7 @@ def open_release(
     """Open the ledger of a release of streams, and what answers its live events.
 
     Args:
-        rules: The document of its rules, as `release_spec.document` makes it.
+        rules: The document of its rules, as `release_document.document` makes it.
         model: The model that they name.
         policy: The policy that they name, if they do.
         open_store: Opens a store for a plan, a job and the text of the rules.

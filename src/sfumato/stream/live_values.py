@@ -14,7 +14,8 @@ from sfumato.core.alphabet import MISSING_SYMBOL
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import UnknownSymbol
 from sfumato.core.purpose import Fallback
-from sfumato.models.encoding import Bins, Grid, Raw, StreamModel, Symbols, Unreadable, is_missing
+from sfumato.models.encoding import Bins, Grid, Raw, Symbols, Unreadable, is_missing
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.live import Reason, Refused, Reply
 from sfumato.store.live_intake import bad_value
 from sfumato.store.protocol import Released

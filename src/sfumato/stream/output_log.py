@@ -9,8 +9,8 @@ import numpy as np
 
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.numerics import UNIT, up
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_loops import one_value_leakages, prior_logs
 from sfumato.stream.checked_columns import CheckedColumns
 from sfumato.stream.evidence import Evidence, split

@@ -7,32 +7,27 @@ about is a `BeliefSpace`: the rule itself knows neither.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.core import checks, portable
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief
-from sfumato.core.budgets import USELESS_BELOW, Allowance
+from sfumato.core.budgets import Allowance
 from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
 from sfumato.core.events import Events, Outcome, events_of
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import FREE, Charge, Ledger
-from sfumato.core.numerics import UNIT
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness, categorical, integer_weights
 from sfumato.core.state import StreamState
 from sfumato.models.belief_sets import as_beliefs, as_bounds, carried, first_beliefs, informed
-from sfumato.models.markov import MarkovChain
-from sfumato.stream.fleet_arrays import compiled_channel
-from sfumato.stream.partition.batch_spaces import NextBatch
+from sfumato.stream.due_channel import DueChannel, due_channel
 from sfumato.stream.partition.cells import StepDesign
-from sfumato.stream.partition.value_spaces import LastValue, NextValue
+from sfumato.stream.partition.value_spaces import LastValue
 from sfumato.stream.plan_terms import PlanTerms
 
 
@@ -105,7 +100,7 @@ class Plan(PlanTerms):
 
     def _prepared(self, state: StreamState, values: int | None) -> StepDesign | None:
         length = self._length(self.width if values is None else values)
-        ready = self._ready(state, length, self.allowance(state.ledger, length))
+        ready = due_channel(self, state, length, self.allowance(state.ledger, length))
         return ready.found if ready and ready.covered else None
 
     def step(
@@ -152,7 +147,7 @@ class Plan(PlanTerms):
             raise InvalidParameter("recalled", f"{len(recalled)} values", rule)
         self.check_coins(randomness)
         allowance = self.allowance(state.ledger, length)
-        ready = self._ready(state, length, allowance)
+        ready = due_channel(self, state, length, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, length, allowance, ready)
         # Nothing is drawn before it is certain that something may leave.
@@ -231,7 +226,7 @@ class Plan(PlanTerms):
         if outcome is not Outcome.RELEASED:
             self._check_signal(signal, due=False)
             return Observed(*self._observed_silence(state, outputs, outcome))
-        ready = self._ready(state, length, self.allowance(state.ledger, length))
+        ready = due_channel(self, state, length, self.allowance(state.ledger, length))
         if ready is None or not ready.covered:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
         places = self.model.alphabet.indices(outputs)
@@ -261,45 +256,8 @@ class Plan(PlanTerms):
             raise InvalidParameter("output", outcome.value, "be what the plan lets leave here")
         return due, following
 
-    def _ready(self, state: StreamState, length: int, allowance: Allowance) -> _Ready | None:
-        """The channel of the next step and its price; None when the budget is gone."""
-        if allowance.exhausted:
-            return None
-        # A policy knows whole batches; a shorter one, at the end of a stream, is solved.
-        if self.policy is not None and length == self.width and allowance.useful:
-            assert isinstance(self.space, NextValue | NextBatch)
-            assert isinstance(self.space.chain, MarkovChain)
-            chain, loss = self.space.chain, self.space.loss
-            compiled = compiled_channel(chain, loss, self.policy, state, allowance)
-            if compiled is not None:
-                partition, patterns = self.space.partition(state.belief), self.space.patterns
-                patterns = patterns if compiled.symbols is None else patterns[compiled.symbols]
-                exact = compiled.symbols is None
-                found = StepDesign(partition, compiled.design, patterns, exact=exact)
-                return _Ready(found, compiled.charge, covered=True)
-        found = self._design(state, length, allowance)
-        charge = found.charge
-        return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
-
-    def _design(self, state: StreamState, length: int, allowance: Allowance) -> StepDesign:
-        # What rounding does to beliefs and to masses of cells is paid for out of the allowance; in
-        # powers of two, so that successive steps ask for the same epsilon.
-        error = self.space.error(state.belief, length)
-        spare = 4 * error + 8 * UNIT * allowance.sip if error else 0.0
-        spare = 2.0 ** math.ceil(portable.log2(spare)) if spare else 0.0
-        epsilon = min(allowance.sip - spare, checks.MAX_EPSILON)
-        batch = (state.belief, length, self.recalled(state))
-        if not allowance.useful or epsilon < USELESS_BELOW / 2:
-            # Too little to tell anything with: a constant costs nothing, and the stream goes on.
-            return self.space.silent(*batch)
-        cap = None if allowance.ldp is None else min(allowance.ldp, checks.MAX_EPSILON)
-        if state.bounds is not None:
-            assert isinstance(self.space, NextValue)  # `_check_robust` saw to it
-            return self.space.robust(state.belief, as_beliefs(state.bounds), epsilon, cap)
-        return self.space.design(*batch, epsilon, cap)
-
     def _exhausted(
-        self, state: StreamState, length: int, allowance: Allowance, refused: _Ready | None
+        self, state: StreamState, length: int, allowance: Allowance, refused: DueChannel | None
     ) -> tuple[Events, StreamState]:
         if self.on_exhausted is not Fallback.REFUSE:
             return self._withheld(state, length, self.on_exhausted)
@@ -327,7 +285,7 @@ class Plan(PlanTerms):
         )
 
     def _released(
-        self, state: StreamState, length: int, ready: _Ready, output: int
+        self, state: StreamState, length: int, ready: DueChannel, output: int
     ) -> tuple[Events, StreamState]:
         places = ready.found.patterns[output].tolist()
         told = None
@@ -396,14 +354,6 @@ class Observed(NamedTuple):
     following: StreamState
     design: StepDesign | None = None
     output: int | None = None
-
-
-class _Ready(NamedTuple):
-    """The channel of a step, its price, and whether the allowance covers that."""
-
-    found: StepDesign
-    charge: Charge
-    covered: bool
 
 
 def _phased(events: Events, phase: int | None) -> Events:

@@ -10,14 +10,15 @@ from sfumato.core import checks
 from sfumato.core.digest import Part
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.solver.solving_tables import PolicyKind
 from sfumato.store.files import load
 from sfumato.store.kept import Kept
 from sfumato.stream.compile import chosen_kind, compile_policy
-from sfumato.stream.release_spec import ReleaseSpec, named_batch_loss
+from sfumato.stream.model_loss import named_batch_loss
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.named_loss import named_loss
 
 

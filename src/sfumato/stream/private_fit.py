@@ -25,12 +25,12 @@ from sfumato.models.encoding import (
     Encoding,
     Grid,
     Raw,
-    StreamModel,
     Symbols,
     Unreadable,
     check_degrees,
 )
 from sfumato.models.private_history import PrivateHistory
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.fit_model import AS_IT_IS, Cut, read_history
 from sfumato.stream.fit_report import predictability
 from sfumato.stream.private_counts import PrivacySpec, private_chain

@@ -30,9 +30,10 @@ from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learnt_outputs import estimates, value_starts
 from sfumato.stream.plan import Plan
-from sfumato.stream.recovery_loops import draw_tracks, last_states, likeliest_tracks, posteriors
+from sfumato.stream.recovery_loops import last_states, posteriors
 from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.remap import Guesser
+from sfumato.stream.track_loops import draw_tracks, likeliest_tracks
 
 _CELLS = 4_000_000
 """Probabilities that are held at one time: 32 MB."""

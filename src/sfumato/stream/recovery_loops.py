@@ -25,6 +25,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import log
 from sfumato.models.chain_loops import expect, normalise, spread
+from sfumato.models.learning_loops import longest_stream
 
 Shorts = NDArray[np.int32]
 ChainArrays = tuple[Floats, Floats, Floats, Shorts, Shorts, Floats, Floats, Ints]
@@ -81,7 +82,7 @@ def _backward(chain: ChainArrays, later: Floats, every: Floats, means: Floats) -
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _told_at(weights: Floats, told: Told, first: int, moment: int, span: int, shown: Ints) -> None:
+def told_at(weights: Floats, told: Told, first: int, moment: int, span: int, shown: Ints) -> None:
     """Weigh contexts by the output whose last value is that of a moment, if there is one."""
     begins, reaches, _, likelihoods = told
     begin = begins[first + moment]
@@ -91,18 +92,18 @@ def _told_at(weights: Floats, told: Told, first: int, moment: int, span: int, sh
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _filtered(
+def filtered(
     chain: ChainArrays, told: Told, first: int, length: int, span: int, kept: Floats
 ) -> float:
     """Weights of contexts at each step, given all outputs so far; log probability of all."""
     shown = chain[7]
     kept[0] = chain[0]
     for moment in range(min(span, length)):
-        _told_at(kept[0], told, first, moment, span, shown)
+        told_at(kept[0], told, first, moment, span, shown)
     evidence = log(normalise(kept[0], kept[0]))
     for step in range(1, length - span + 1):
         _forward(chain, kept[step - 1], kept[step])
-        _told_at(kept[step], told, first, step + span - 1, span, shown)
+        told_at(kept[step], told, first, step + span - 1, span, shown)
         evidence += log(normalise(kept[step], kept[step]))
     return evidence
 
@@ -112,29 +113,23 @@ def log_probabilities(
     chain: ChainArrays, told: Told, starts: Ints, span: int, found: Floats
 ) -> None:
     """Log probability of all outputs of each stream, up to factors of the likelihoods."""
-    longest = 0
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
-    kept = np.empty((max(1, longest - span + 1), chain[0].size))
+    kept = np.empty((max(1, longest_stream(starts) - span + 1), chain[0].size))
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]
         found[stream] = 0.0
         if length > 0:
-            found[stream] = _filtered(chain, told, first, length, span, kept)
+            found[stream] = filtered(chain, told, first, length, span, kept)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def last_states(chain: ChainArrays, told: Told, starts: Ints, found: Floats) -> None:
     """The distribution of the last state of each stream given all outputs, for contexts of one."""
-    longest = 1
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
-    kept = np.empty((longest, chain[0].size))
+    kept = np.empty((max(1, longest_stream(starts)), chain[0].size))
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]
         found[stream] = chain[0]
         if length > 0:
-            _filtered(chain, told, first, length, 1, kept)
+            filtered(chain, told, first, length, 1, kept)
             found[stream] = kept[length - 1]
 
 
@@ -174,10 +169,7 @@ def posteriors(
         Log probability of all outputs, up to factors of the likelihoods.
     """
     contexts, shown, ends = chain[0].size, chain[7], told[2]
-    longest = 0
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
-    kept = np.empty((max(1, longest - span + 1), contexts))
+    kept = np.empty((max(1, longest_stream(starts) - span + 1), contexts))
     later, means, every = np.empty(contexts), np.empty(contexts), np.ones(contexts)
     begun = np.empty(contexts)
     evidence = 0.0
@@ -185,7 +177,7 @@ def posteriors(
         first, length = starts[stream], starts[stream + 1] - starts[stream]
         if length == 0:
             continue
-        evidence += _filtered(chain, told, first, length, span, kept)
+        evidence += filtered(chain, told, first, length, span, kept)
         moment = length - 1
         while moment >= 0:
             # All values that have this horizon, the latest first.
@@ -199,13 +191,13 @@ def posteriors(
                 # Step 0 holds outputs beyond the horizon, too: begin anew without them.
                 begun[:] = chain[0]
                 for seen in range(horizon + 1):
-                    _told_at(begun, told, first, seen, span, shown)
+                    told_at(begun, told, first, seen, span, shown)
             while moment >= 0:
                 if lag >= 0 and ends[first + min(moment + lag, length - 1)] != horizon:
                     break
                 # A value stands in the contexts of the steps up to its own moment.
                 while step > moment:
-                    _told_at(later, told, first, step + span - 1, span, shown)
+                    told_at(later, told, first, step + span - 1, span, shown)
                     _backward(chain, later, every, means)
                     later[:] = means
                     normalise(later, later)
@@ -214,129 +206,6 @@ def posteriors(
                 _spread_out(weights, later, moment - step, span, shown, found[first + moment])
                 moment -= 1
     return evidence
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def likeliest_tracks(chain: ChainArrays, told: Told, starts: Ints, span: int, tracks: Ints) -> None:
-    """The values along the most probable path of states of each stream, given all outputs.
-
-    The most probable values (Viterbi) where each state shows a symbol of its own.
-    """
-    initial, moves, values, columns, rows, backoff, background, shown = chain
-    contexts, states = initial.size, shown.size
-    tails = contexts // states
-    longest = 0
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
-    before = np.empty((max(1, longest - span + 1), contexts), dtype=np.int32)
-    score, best = np.empty(contexts), np.empty(contexts)
-    for stream in range(starts.size - 1):
-        first, length = starts[stream], starts[stream + 1] - starts[stream]
-        if length == 0:
-            continue
-        score[:] = initial
-        for moment in range(min(span, length)):
-            _told_at(score, told, first, moment, span, shown)
-        if length < span:
-            # Values after the end are summed over, not chosen.
-            stride = states ** (span - length)
-            for head in range(contexts // stride):
-                total = 0.0
-                for rest in range(stride):
-                    total += score[head * stride + rest]
-                    score[head * stride + rest] = 0.0
-                score[head * stride] = total
-        for step in range(1, length - span + 1):
-            best[:] = -1.0
-            for context in range(contexts):
-                head = (context % tails) * states
-                held = score[context]
-                if len(moves) > 0:
-                    for state in range(states):
-                        value = held * moves[context, state]
-                        if value > best[head + state]:
-                            best[head + state] = value
-                            before[step, head + state] = context
-            if len(moves) == 0:
-                for tail in range(tails):
-                    widest, source = -1.0, 0
-                    for context in range(tail, contexts, tails):
-                        if score[context] * backoff[context] > widest:
-                            widest, source = score[context] * backoff[context], context
-                    for state in range(states):
-                        best[tail * states + state] = widest * background[state]
-                        before[step, tail * states + state] = source
-                for context in range(contexts):
-                    head, held = (context % tails) * states, score[context]
-                    for place in range(rows[context], rows[context + 1]):
-                        state, kept = columns[place], (1 - backoff[context]) * values[place]
-                        value = held * (kept + backoff[context] * background[state])
-                        if value > best[head + state]:
-                            best[head + state] = value
-                            before[step, head + state] = context
-            score[:] = best
-            _told_at(score, told, first, step + span - 1, span, shown)
-            normalise(score, score)
-        context = int(np.argmax(score))
-        for step in range(max(0, length - span), 0, -1):
-            tracks[first + step + span - 1] = shown[context % states]
-            context = int(before[step, context])
-        for moment in range(min(span, length)):
-            tracks[first + moment] = shown[(context // states ** (span - 1 - moment)) % states]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def draw_tracks(
-    chain: ChainArrays,
-    told: Told,
-    first: int,
-    length: int,
-    span: int,
-    coins: Floats,
-    tracks: Ints,
-) -> None:
-    """Draw whole sequences of one stream as probable as the outputs make them, one per row.
-
-    Args:
-        chain: What is known beforehand.
-        told: What the outputs told.
-        first: Where the values of the stream begin.
-        length: How many there are.
-        span: Values of a context.
-        coins: Numbers in [0, 1), a row for each sequence, one per step.
-        tracks: The result.
-    """
-    _, moves, values, columns, rows, backoff, background, shown = chain
-    contexts, states = chain[0].size, shown.size
-    tails = contexts // states
-    kept = np.empty((max(1, length - span + 1), contexts))
-    _filtered(chain, told, first, length, span, kept)
-    last = max(0, length - span)
-    running, options = np.cumsum(kept[last]), np.empty(states)
-    for row in range(len(tracks)):
-        place = np.searchsorted(running, coins[row, last] * running[-1], side="right")
-        context = int(min(place, contexts - 1))
-        for step in range(last, 0, -1):
-            state, tail = context % states, context // states
-            tracks[row, step + span - 1] = shown[state]
-            total = 0.0
-            for oldest in range(states):
-                # Contexts that lead here differ in their oldest state.
-                source = oldest * tails + tail
-                move = 0.0
-                if len(moves) > 0:
-                    move = moves[source, state]
-                else:
-                    for place in range(rows[source], rows[source + 1]):
-                        if columns[place] == state:
-                            move = (1 - backoff[source]) * values[place]
-                    move += backoff[source] * background[state]
-                total += kept[step - 1, source] * move
-                options[oldest] = total
-            place = np.searchsorted(options, coins[row, step - 1] * total, side="right")
-            context = int(min(place, states - 1)) * tails + tail
-        for moment in range(min(span, length)):
-            tracks[row, moment] = shown[(context // states ** (span - 1 - moment)) % states]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -349,17 +218,14 @@ def moved_counts(
     """
     contexts, moves, shown = chain[0].size, chain[1], chain[7]
     states = shown.size
-    longest = 0
-    for stream in range(starts.size - 1):
-        longest = max(longest, starts[stream + 1] - starts[stream])
-    kept = np.empty((max(1, longest - span + 1), contexts))
+    kept = np.empty((max(1, longest_stream(starts) - span + 1), contexts))
     later, means, every = np.empty(contexts), np.empty(contexts), np.ones(contexts)
     pairs = np.empty((symbols, symbols))
     for stream in range(starts.size - 1):
         first, length = starts[stream], starts[stream + 1] - starts[stream]
         if length < 2:
             continue
-        _filtered(chain, told, first, length, span, kept)
+        filtered(chain, told, first, length, span, kept)
         later[:] = 1.0
         for step in range(max(0, length - span), -1, -1):
             # Pairs whose later value is the last of this step; at step 0 all pairs in it.
@@ -375,7 +241,7 @@ def moved_counts(
                     pairs /= pairs.sum()
                     flows += pairs
             if step > 0:
-                _told_at(later, told, first, step + span - 1, span, shown)
+                told_at(later, told, first, step + span - 1, span, shown)
                 if span == 1:
                     pairs[:] = 0.0
                     for before in range(states):

@@ -14,10 +14,10 @@ import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
-from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.store.kept import Kept

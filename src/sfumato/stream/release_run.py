@@ -13,8 +13,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.clustered_chain import ClusteredChain
-from sfumato.models.encoding import Grid, StreamModel
+from sfumato.models.encoding import Grid
 from sfumato.models.periodic import PeriodicChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.chain import answer_of
 from sfumato.store.keys import ledger_commitment
@@ -31,8 +32,9 @@ from sfumato.stream.kept_columns import check_copies
 from sfumato.stream.learning_plan import LearningPlan, signal_column
 from sfumato.stream.learning_run import LearningRowRun, recall
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_document import beside
 from sfumato.stream.release_report import ReleaseReport
-from sfumato.stream.release_spec import JOB, beside
+from sfumato.stream.release_spec import JOB
 from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed

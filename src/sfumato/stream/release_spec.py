@@ -1,38 +1,36 @@
-"""What a release was asked to do, as a small public document that an audit can read."""
+"""What a release was asked to do: budget, loss and rules, and the plan that follows from them.
+
+They are public, and written beside what left: see `release_document`.
+"""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
-import sfumato.stream.partition.batch_loss as batch_losses
 from sfumato.core import checks
-from sfumato.core.alphabet import Alphabet
 from sfumato.core.belief import Model
 from sfumato.core.budgets import Budget, Horizon, PerStep, Window
 from sfumato.core.bursts import spread_out
 from sfumato.core.checks import choice
-from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback, Purpose
-from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
 from sfumato.store.protocol import Job
 from sfumato.stream.learning_rules import CONFIDENCE, FIRST, READY, SCOUTS, LearningRules
 from sfumato.stream.look_ahead import look_ahead
-from sfumato.stream.partition.batch_loss import BatchLoss, additive
+from sfumato.stream.model_loss import default_loss, named_batch_loss
 from sfumato.stream.plan import Plan
 from sfumato.stream.seal import Seal
-from sfumato.tables.documents import read_document
-from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
+from sfumato.tables.named_loss import named_loss
 
 JOB = Job(
     "release",
@@ -40,7 +38,6 @@ JOB = Job(
     "--robust, --learn (or when it learns), --when-exhausted or --when-unknown",
 )
 _BOUNDS = ("low", "high", "first_low", "first_high")
-_IF_GIVEN = ("every", "first", "cap", "thrift", "robust", "learn", "event", "time", "sealed")
 
 
 class ChainBounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -378,110 +375,3 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if total is None:
             raise InvalidParameter("budget", None, "be given")
         return total / parts, None if self.ldp is None else self.ldp / parts
-
-
-def default_loss(model: StreamModel) -> str:
-    """Distance where values have places that were cut into cells or bins; else right or wrong.
-
-    Examples:
-        >>> from sfumato.models.encoding import Bins
-        >>> speed = Bins([0.0, 10.0, 20.0])
-        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]], alphabet=speed.alphabet)
-        >>> default_loss(StreamModel(chain, speed))
-        'absolute'
-    """
-    match model.encoding:
-        case Bins():
-            return "absolute"
-        case Grid():
-            return "great-circle" if model.unit == DEGREES else "euclidean"
-        case Symbols():
-            return "hamming"
-
-
-def unit_of(loss: str | list[list[float]], model: StreamModel) -> str:
-    """What a number of this loss is in, as words to put behind it; "" where nothing is known.
-
-    Examples:
-        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
-        >>> unit_of("hamming", StreamModel(chain, Symbols(chain.alphabet)))
-        'wrong'
-    """
-    match loss:
-        case "great-circle":
-            return "km"
-        case "hamming":
-            return "wrong"
-        case "absolute" | "euclidean":
-            return model.unit
-        case "squared":
-            return f"{model.unit}^2" if model.unit else ""
-        case _:
-            return ""
-
-
-def named_batch_loss(loss: str | list[list[float]], alphabet: Alphabet) -> BatchLoss:
-    """A loss of batches: that of single values, summed, or the distance of histograms.
-
-    Examples:
-        >>> named_batch_loss("histogram", Alphabet.of_size(3)).name
-        'histogram'
-    """
-    if loss == "histogram":
-        return batch_losses.histogram(alphabet)
-    return additive(named_loss(loss, alphabet))
-
-
-def beside(path: str) -> Path:
-    """Where the document of a released table lies."""
-    return Path(f"{path}.plan.json")
-
-
-def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
-    """The document that goes beside a released table; a loss from a file is copied into it."""
-    loss = spec.loss_for(model)
-    if isinstance(loss, str) and loss not in (*NAMED_LOSSES, "histogram"):
-        loss = read_matrix(loss)
-    named = spec.chosen_method().value
-    whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss, method=named)
-    rules = msgspec.to_builtins(whole)
-    # What most releases do not have is left out.
-    rules = {
-        name: rules[name] for name in rules if name not in _IF_GIVEN or rules[name] is not None
-    }
-    return msgspec.json.format(msgspec.json.encode(rules), indent=2)
-
-
-def read_spec(path: str | Path) -> ReleaseSpec:
-    """Read what `document` made."""
-    return parse_spec(read_document("the plan", path), path)
-
-
-def parse_spec(document: bytes, source: str | Path) -> ReleaseSpec:
-    """The same from bytes; `source` is what messages call them."""
-    try:
-        spec = msgspec.json.decode(document, type=ReleaseSpec)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise CorruptData(f"{source}: not the plan of a release ({problem})") from problem
-    if spec.sealed is not None and not _is_as_written(document, spec.sealed):
-        rule = (
-            "a sealed plan must be as a release writes it, to the letter: it has room for no more"
-        )
-        raise CorruptData(f"{source}: {rule}")
-    return spec
-
-
-def _is_as_written(document: bytes, seal: Seal) -> bool:
-    """Whether there is nothing but the rules in it: one spelling, no key twice, no other text."""
-    rules = msgspec.json.decode(document)
-    kinds = [(rules, ReleaseSpec), (rules["sealed"], Seal)]
-    if isinstance(rules.get("robust"), dict):
-        kinds.append((rules["robust"], ChainBounds))
-    if isinstance(rules.get("learn"), dict):
-        kinds.append((rules["learn"], LearningSpec))
-    ordered = all(
-        list(told) == [name for name in kind.__struct_fields__ if name in told]
-        for told, kind in kinds
-    )
-    plain = msgspec.json.format(msgspec.json.encode(rules), indent=2)
-    return ordered and document == plain and seal.has_no_room

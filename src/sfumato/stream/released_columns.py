@@ -14,7 +14,8 @@ import numpy as np
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import UnknownSymbol
 from sfumato.core.events import OUTCOMES, Outcome
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_rows import read_signal, released_symbol, same_cell
 from sfumato.tables.arrow_arrays import cell_array, number_array, numbers_of, text_array
 from sfumato.tables.batches import Batch, Column

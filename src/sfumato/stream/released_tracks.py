@@ -14,7 +14,8 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_rows import read_signal, released_symbol
 from sfumato.stream.name_order import name_key
 from sfumato.tables.problems import BadTable

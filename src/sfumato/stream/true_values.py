@@ -14,8 +14,9 @@ from sfumato.core.alphabet import Alphabet, Label
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.silence import Silence
 
 

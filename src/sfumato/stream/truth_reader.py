@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.arrays import Ints
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.released_columns import as_batch
 from sfumato.stream.true_values import Truth, TruthColumns
 from sfumato.tables.batches import Batch

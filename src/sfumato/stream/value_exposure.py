@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sfumato.core.arrays import Floats
-from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.stream.one_value import one_value_leakage_of_batches
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovered_loss import RecoveredLoss

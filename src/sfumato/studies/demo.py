@@ -13,8 +13,9 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.printed import shown_up
 from sfumato.core.randomness import seeded
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.plots import figures
 from sfumato.plots.report import write_report
 from sfumato.solver.closed_form import paper_response
@@ -26,8 +27,9 @@ from sfumato.stream.forecast import CurvePoint, curve
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovery import Recovery, recover
+from sfumato.stream.release_document import document
 from sfumato.stream.release_run import RunSpec, release_table
-from sfumato.stream.release_spec import ReleaseSpec, document
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.released_tracks import read_tracks
 from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
 from sfumato.tables.readers import Table

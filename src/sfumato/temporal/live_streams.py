@@ -10,7 +10,8 @@ from typing import Any
 from sfumato.core.errors import InsecureRandomness, InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, of_ledger
-from sfumato.models.encoding import Raw, StreamModel, Unreadable
+from sfumato.models.encoding import Raw, Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.ledgered_run import StateKind
 from sfumato.store.live import StreamAccount

@@ -14,8 +14,9 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
-from sfumato.models.encoding import StreamModel, Symbols, text
+from sfumato.models.encoding import Symbols, text
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import load, together
 from sfumato.tables.cells import read_each, stream_name
 from sfumato.tables.columns import read_columns

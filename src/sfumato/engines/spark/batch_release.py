@@ -9,7 +9,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.partition_release import PartitionRelease, reading_of
 from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.stream.policy_files import compile_for

@@ -16,7 +16,8 @@ from sfumato.engines.spark.shard_release import REFUSALS, AskedRows, Shard, Shar
 from sfumato.engines.spark.shard_state import ShardState
 from sfumato.engines.spark.worker_failures import WorkerFailure, without_values
 from sfumato.engines.spark.worker_plan import OpenedPlan, WorkerPlan
-from sfumato.models.encoding import Bins, Grid, StreamModel
+from sfumato.models.encoding import Bins, Grid
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import Coded
 from sfumato.store.live import Refused, Reply
 from sfumato.store.live_intake import refused_names

@@ -15,7 +15,8 @@ from sfumato.core.state import StreamState
 from sfumato.engines.spark.stream_frames import StreamColumns, check_together, gathered
 from sfumato.engines.spark.worker_failures import without_values
 from sfumato.engines.spark.worker_plan import OpenedPlan, PlanDocument, Shared, plan_of
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import Unreadable
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.stream.audit_promise import Promise, promise_of
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event

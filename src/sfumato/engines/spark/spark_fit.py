@@ -15,9 +15,10 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.rising_order import RisingOrder
 from sfumato.engines.spark.stream_frames import StreamColumns, check_together, column, gathered
 from sfumato.engines.spark.worker_failures import without_values
-from sfumato.models.encoding import Encoding, StreamModel, Unreadable, is_missing, number, text
+from sfumato.models.encoding import Encoding, Unreadable, is_missing, number, text
 from sfumato.models.fitting import Counts, context_count, smoothed_parts
 from sfumato.models.markov import MarkovChain
+from sfumato.models.stream_model import StreamModel
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.column_values import Irregular, encoded_values
 from sfumato.stream.fit_model import AS_IT_IS, Cut, encoding_of

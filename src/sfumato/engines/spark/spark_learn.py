@@ -35,11 +35,11 @@ from sfumato.engines.spark.spark_audit import arranged_release
 from sfumato.engines.spark.worker_plan import OpenedPlan, PlanDocument, plan_of
 from sfumato.models.chain_bets import BetCounts
 from sfumato.models.emissions import Emissions, piece_cuts
-from sfumato.models.encoding import StreamModel
 from sfumato.models.expectation import Counted, Guess, order_of
 from sfumato.models.learning import FLOOR, SMOOTHING
 from sfumato.models.markov import MarkovChain
 from sfumato.models.output_sums import EmissionSums
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.stream.learning import (
     Learning,

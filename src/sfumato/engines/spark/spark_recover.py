@@ -14,7 +14,7 @@ from sfumato.engines.spark.spark_audit import arranged_release
 from sfumato.engines.spark.stream_frames import gathered
 from sfumato.engines.spark.worker_failures import without_values
 from sfumato.engines.spark.worker_plan import OpenedPlan, PlanDocument, Shared, plan_of
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovered_rows import count_rows, flow_rows

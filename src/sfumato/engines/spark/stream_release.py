@@ -19,7 +19,8 @@ from sfumato.engines.spark.shard_function import (
 )
 from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec

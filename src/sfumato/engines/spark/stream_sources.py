@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.encoding import Symbols
+from sfumato.models.stream_model import StreamModel
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

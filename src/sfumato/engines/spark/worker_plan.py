@@ -15,11 +15,12 @@ import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Randomness, check_secret, keyed, of_ledger
-from sfumato.models.encoding import StreamModel
+from sfumato.models.stream_model import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.plan import Plan
-from sfumato.stream.release_spec import ReleaseSpec, document, parse_spec
+from sfumato.stream.release_document import document, parse_spec
+from sfumato.stream.release_spec import ReleaseSpec
 
 _PLANS = 8
 """Plans that a worker process keeps: jobs of several releases may share it."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
-from sfumato.core.portable_loops import exp, log, normal_share
+from sfumato.core.portable_loops import exp, log
+from sfumato.core.portable_normal import normal_share
 from sfumato.core.portable_products import inner, row_products
 from sfumato.record.attack.normal_quantile import normal_quantile
 from sfumato.record.noise_form import GAUSSIAN, LAPLACE, ROUND, NoiseForm, noise_total

@@ -8,7 +8,8 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
-from sfumato.core.portable_loops import exp, log, normal_share
+from sfumato.core.portable_loops import exp, log
+from sfumato.core.portable_normal import normal_share
 
 _FAR = 8.0
 """Where 0 and 1 are taken, in deviations."""
