@@ -175,9 +175,9 @@ def test_no_channel_to_the_pairs_of_a_leaf_costs_less(kind: str, data: st.DataOb
 def test_an_optimum_with_more_outputs_than_symbols_is_left_to_exchanges() -> None:
     """Each symbol has two pairs that are alike: the middle of all optima has all eighteen."""
     draw, size = np.random.default_rng(4), 9
-    costs = np.concatenate([np.full((8, size), 2.0), (1.0 - np.eye(size)).repeat(2, axis=0)])
+    costs = np.concatenate([np.full((10, size), 2.0), (1.0 - np.eye(size)).repeat(2, axis=0)])
     tables, _ = tables_of(draw, costs)
-    symbols = np.concatenate([np.zeros(8, np.int64), np.arange(size).repeat(2)])
+    symbols = np.concatenate([np.zeros(10, np.int64), np.arange(size).repeat(2)])
     tables = (*tables[:5], symbols, *tables[6:])
     belief = np.full(size, 1 / size)
     step = prepared(tables, belief, (2.0, math.inf))
