@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, apart
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.lane_vectors import beside, four, item, lane, larger, largest, put, same
 from sfumato.solver.lane_systems import LANES, added, factor, solve
@@ -40,7 +40,7 @@ def interior_room(size: int, outputs: int) -> Interior:
     padded, flat = -(-size // LANES) * LANES, size * outputs
 
     def floats(*shape: int) -> Floats:
-        return np.zeros(shape)
+        return apart(shape)
 
     return (
         floats(flat),

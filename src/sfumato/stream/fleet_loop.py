@@ -135,10 +135,9 @@ class Batch:
         streams = len(self.streams)
         if parts == 1 or len(self.rows) == streams:  # a row each, but for some that stopped
             return [streams * part // parts for part in range(parts + 1)]
-        reached = np.cumsum(self.ends - self.turns)
-        total = int(reached[-1]) if len(reached) else 0
-        cuts = [int(np.searchsorted(reached, total * part // parts)) for part in range(1, parts)]
-        return [0, *cuts, streams]
+        before = np.append(0, np.cumsum(self.ends - self.turns))
+        dues = int(before[-1]) * np.arange(1, parts) // parts
+        return [0, *np.searchsorted(before, dues).tolist(), streams]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

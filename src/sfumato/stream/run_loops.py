@@ -287,7 +287,7 @@ def follow(
                 column = 0 if sighted else -1
             elif program is not None:
                 if observed:
-                    column = column_of_signal(blends[at], released[row], signals[row])
+                    column = column_of_signal(blends[at], signals[row])
                 else:
                     coin = np.int64(words[row] >> np.uint64(64 - BITS))
                     column = drawn_column(nodes, blends[at], cells[row], coin)

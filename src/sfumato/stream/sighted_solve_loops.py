@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core import arrays
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
@@ -79,10 +80,10 @@ def program_room(tables: Tables) -> Program:
     pairs = int((leaves[:, 2] - leaves[:, 1]).max())
 
     def ints(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
+        return arrays.apart(shape, np.int64)
 
     def floats(*shape: int) -> Floats:
-        return np.zeros(shape)
+        return arrays.apart(shape)
 
     square, kept = (size, size), POOLED * pairs
     inner = pairs - pairs % LANES if size > EXCHANGED else 0

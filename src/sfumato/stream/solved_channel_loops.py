@@ -67,10 +67,9 @@ def column_that_released(words: Ints, symbol: int) -> int:
 
 
 @njit(**IN_PLACE, forceinline=True)
-def column_of_signal(words: Ints, symbol: int, signal: int) -> int:
-    """The column that a signal names; -1 if there is none, or it releases another symbol."""
-    fits = 0 <= signal < words[0] and words[HEADER + signal] == symbol
-    return signal if fits else -1
+def column_of_signal(words: Ints, signal: int) -> int:
+    """The column that a signal names; -1 if there is none."""
+    return signal if 0 <= signal < words[0] else -1
 
 
 @njit(**IN_PLACE, forceinline=True)
