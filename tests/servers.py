@@ -102,7 +102,7 @@ class PrivatePostgres:
     @classmethod
     def made(cls, folder: Path) -> "PrivatePostgres":
         """A new cluster; not yet running."""
-        server = cls(folder, _free_port(), secrets.token_hex(16))
+        server = cls(folder, free_port(), secrets.token_hex(16))
         word = folder / "password"
         word.write_text(server.password)
         if os.geteuid() == 0:
@@ -264,7 +264,7 @@ class PrivateMosquitto:
 def private_mosquitto(*settings: str) -> Iterator[PrivateMosquitto]:
     """A running broker that nobody else uses; gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="sfumato-mosquitto-"))
-    server = PrivateMosquitto(folder, _free_port(), settings)
+    server = PrivateMosquitto(folder, free_port(), settings)
     try:
         server.start()
         yield server
@@ -373,11 +373,19 @@ def _unprivileged() -> pwd.struct_passwd:
     return next(names[name] for name in _UNPRIVILEGED if name in names)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> int:
+    """A port for a server that is not there yet, or stops and comes back.
+
+    The kernel gives connections those from 32,768 on: of these, one could be taken meanwhile.
+    Workers of a run choose among different ones.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    choices = range(15_000 + worker % 16, 32_000, 16)
+    while True:
+        port = secrets.choice(choices)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _children(process: int) -> list[int]:

@@ -32,12 +32,6 @@ RULES = ("--epsilon", "0.5", "--method", "step-wise")
 JSON = ("--value-field", "cell", "--id-field", "n")
 
 
-@pytest.fixture(autouse=True)
-def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that are called in this process leave its limits as they are."""
-    monkeypatch.setattr("sfumato.service.hardening.harden_process", lambda: None)
-
-
 class Town:
     """A folder with a model and a home, and the process of its bridge."""
 

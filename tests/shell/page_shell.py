@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests.servers import free_port
 from tests.shell.running import COMMAND, PATIENCE, Result
 
 BESIDE = ("head", "cat", "chmod", "cut", "ls", "mkdir", "printf")
@@ -47,9 +47,7 @@ def own_port(page: str) -> OwnPort:
     """A free port for a page that begins a service."""
     if f"--port {_PORT}" not in page:
         return OwnPort("")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return OwnPort(str(probe.getsockname()[1]))
+    return OwnPort(str(free_port()))
 
 
 def in_shell(line: str, folder: Path, environment: Mapping[str, str]) -> Result:

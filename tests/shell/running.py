@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from sfumato.cli.app import run
+from sfumato.service import hardening
 from tests.shell.forked import MAIN, ForkedProcess
 
 TOKEN = "raw-value-that-nobody-may-read"
@@ -63,9 +64,10 @@ def _standard_input(data: bytes | None) -> Iterator[None]:
 
 
 def call(*arguments: object, stdin: bytes | None = None) -> Result:
-    """Run a command in this process: exit code, standard output and standard error."""
+    """Run a command in this process, whose limits stay: exit code, output, complaints."""
     out, err = io.StringIO(), io.StringIO()
     with (
+        mock.patch.object(hardening, "harden_process", lambda: None),
         mock.patch.object(sys, "argv", ["sfumato", *map(str, arguments)]),
         _standard_input(stdin),
         contextlib.redirect_stdout(out),

@@ -1,6 +1,7 @@
 import csv
 import json
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sfumato.studies.catalogue import STUDIES
 from sfumato.studies.lip import lip_numbers
 from sfumato.studies.mddp import tied_columns
 from sfumato.studies.sip import sip_figure_5
+from sfumato.studies.study import Findings, Work
 from tests.shell.running import call, done, litter
 
 NAME = "sip-figure-5"
@@ -17,14 +19,22 @@ PICTURE = "loss-against-leakage"
 TEXTS = ("results.csv", "results.json", "index.md", "index.html")
 
 
+@cache
+def thin_work(seed: int) -> Work:
+    """The study with few budgets and a thin tree, done once: tests ask what is said."""
+    work = sip_figure_5.figure_work((0.5, 1.5), 6, seed)
+    found = work.run(lambda done: None)
+
+    def again(show: Callable[[int], None]) -> Findings:
+        show(work.steps)
+        return found
+
+    return Work(work.steps, again)
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The study with few budgets and a thin tree."""
-    monkeypatch.setattr(
-        sip_figure_5,
-        "prepare",
-        lambda setting: sip_figure_5.figure_work((0.5, 1.5), 6, setting.seed),
-    )
+    monkeypatch.setattr(sip_figure_5, "prepare", lambda setting: thin_work(setting.seed))
 
 
 @pytest.mark.usefixtures("small")

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from sfumato.solver.closed_form import randomized_response
-from sfumato.solver.context_free_channel import context_free
+from sfumato.solver.context_free_channel import _channel, context_free
 from tests.oracles.exact_leakage import within, within_locally
 from tests.oracles.textbook_lp import textbook_minimax
 from tests.strategies import Floats, Problem, problems
@@ -41,10 +41,28 @@ def test_keeps_both_promises_exactly(problem: Problem) -> None:
 def test_the_belief_changes_the_price_and_not_the_channel(problem: Problem) -> None:
     size = problem.belief.size
     told = context_free(problem.belief, problem.loss, problem.epsilon)
+    _channel.cache_clear()
     even = context_free(np.full(size, 1 / size), problem.loss, problem.epsilon)
     assert told.channel.weights.tolist() == even.channel.weights.tolist()
     cost = float(problem.belief @ (dense(problem) * problem.loss).sum(axis=1))
     assert told.cost == pytest.approx(cost, rel=1e-12, abs=1e-15)
+
+
+@settings(max_examples=20)
+@given(usable)
+def test_a_channel_that_was_made_before_is_that_of_its_own_loss_and_budget(
+    problem: Problem,
+) -> None:
+    # Neighbours in turn, so that a kept channel of one would be noticed in another.
+    near = replace(problem, epsilon=0.7 * problem.epsilon)
+    turned = replace(problem, loss=np.ascontiguousarray(problem.loss[::-1, ::-1]))
+    asked = (problem, near, turned)
+    kept = [context_free(one.belief, one.loss, one.epsilon).channel for _ in "ab" for one in asked]
+    for one, channel in zip(2 * asked, kept, strict=True):
+        _channel.cache_clear()
+        fresh = context_free(one.belief, one.loss, one.epsilon).channel
+        assert channel.fingerprint == fresh.fingerprint
+        assert within_locally(channel.weights, one.epsilon)
 
 
 @given(usable)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.core import checks
+from sfumato.core.channel import Channel
 from sfumato.core.loss import Loss, as_matrix
 from sfumato.solver.certify import certified, without_dust
 from sfumato.solver.design_result import Design, measured
@@ -31,7 +34,13 @@ def context_free(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> D
     prior = checks.belief("belief", belief)
     table = as_matrix(loss, prior.size)
     budget = checks.epsilon("epsilon", epsilon)
-    even = np.full(prior.size, 1 / prior.size)
-    rows, outputs = without_dust(solve_minimax(table, budget), even, table, np.arange(prior.size))
-    channel = certified(rows, even, budget, ldp=budget, outputs=outputs)
-    return measured(channel, prior, table)
+    return measured(_channel(table.tobytes(), prior.size, budget), prior, table)
+
+
+# A robust step asks at every belief, and a program is two thirds of what it costs.
+@lru_cache(maxsize=32)
+def _channel(losses: bytes, size: int, budget: float) -> Channel:
+    table = np.frombuffer(losses).reshape(size, size)
+    even = np.full(size, 1 / size)
+    rows, outputs = without_dust(solve_minimax(table, budget), even, table, np.arange(size))
+    return certified(rows, even, budget, ldp=budget, outputs=outputs)

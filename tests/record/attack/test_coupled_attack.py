@@ -397,7 +397,9 @@ def test_a_narrow_peak_on_a_curve_is_not_missed(deviation: float, shape: str) ->
     assert 0.5 < found.delta < 0.7
 
 
-@pytest.mark.parametrize(("deviation", "share"), [(0.001, 0.5), (0.1, 0.5), (0.01, 0.2)])
+@pytest.mark.parametrize(
+    ("deviation", "share"), [(0.001, 0.5), (0.01, 0.2), pytest.param(0.1, 0.5, marks=SLOW)]
+)
 def test_a_narrow_peak_on_a_surface_is_not_missed(deviation: float, share: float) -> None:
     spreads = [4 * np.eye(2), deviation**2 * np.eye(2)]
     limits = [[0, 10], [0, 10]]
