@@ -362,6 +362,13 @@ def test_values_that_can_be_no_symbol_are_unknown(unhashable: object) -> None:
         plan.step(plan.begin("s"), [unhashable], secure())
 
 
+@pytest.mark.parametrize("method", [Method.CALIBRATED, Method.PAPER])
+def test_a_cap_that_a_method_cannot_keep_is_refused_with_the_plan(method: Method) -> None:
+    for budget in (PerStep(SIP(1.0), LDP(1.0)), Horizon(SIP(1.0), 4, LDP(1.0))):
+        with pytest.raises(InvalidParameter, match="ldp must not be given with method"):
+            plan_of(LETTERS, budget, method=method)
+
+
 # Coins -------------------------------------------------------------------------------------------
 
 

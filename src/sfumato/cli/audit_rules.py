@@ -63,8 +63,12 @@ def rule_documents(
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.ledger_reader import LedgerReader
     from sfumato.tables.documents import read_document
+    from sfumato.tables.problems import BadTable
 
     paths = [Path(rules)] if rules else [Path(f"{file}.plan.json") for file in files]
+    for file in files:
+        if not Path(file).exists():
+            raise BadTable(file, None, "the file must exist; it does not")
     for path in paths:
         if not path.is_file():
             rule = f"be the file that `{command}` wrote, and there is no such file"

@@ -8,7 +8,11 @@ from sfumato.cli.options import argument
 
 
 class _ExplainOptions(options.Options):
-    file: str = argument("A model, set of models, policy, ledger, certificate or plan.", "FILE")
+    file: str = argument(
+        "A model, set of models, policy, ledger, certificate or plan; or a table that one of the "
+        "last two lies beside.",
+        "FILE",
+    )
     shown: options.Shown
 
 
@@ -21,6 +25,7 @@ def explain(given: _ExplainOptions) -> None:
     Examples:
       sfumato explain city.model
       sfumato explain city.ledger
+      sfumato explain private.csv
       sfumato explain private.csv.plan.json
       sfumato explain salaries.csv.certificate.json
     """

@@ -328,14 +328,17 @@ class Repetition(Options):
 
 def load_model(path: str) -> StreamModel:
     """A model with its reading rules; a bare chain is read from columns `stream` and `value`."""
-    from sfumato.core.errors import InvalidParameter
+    from sfumato.core.errors import CorruptData, InvalidParameter
     from sfumato.models.encoding import Symbols
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.stream_model import StreamModel
     from sfumato.store.files import load
 
-    model = load(path)
+    try:
+        model = load(path)
+    except CorruptData as problem:
+        raise CorruptData(f"{problem}. A model is a file that `sfumato fit` writes") from problem
     if isinstance(model, MarkovChain | PatternLibrary):
         return StreamModel(model, Symbols(model.alphabet))
     if not isinstance(model, StreamModel):

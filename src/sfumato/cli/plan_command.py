@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 _LENGTH, _STREAMS, _FEW = 50, 12, 4
 
 
+class _OurWay(options.Options):
+    """Which of our ways to find channels is held against the rivals."""
+
+    method: str | None = option(
+        "far-sighted (the least loss of the stream: what is told now is good for later values) or "
+        "step-wise (the least loss of each step); rivals stand beside either. If not given: what "
+        "`release` would take."
+    )
+    thrift: float | None = options.THRIFT
+
+
 class PlanOptions(options.Options):
     """What `plan` is asked for."""
 
@@ -44,7 +55,7 @@ class PlanOptions(options.Options):
         "Try the streams of this table instead of drawing them from the model; best one that the "
         "model was not fitted to."
     )
-    way: options.Way
+    way: _OurWay
     frontier: bool = flag(
         "--frontier",
         "Also what several prices of a nat make of far-sighted streams: loss against mean charge. "

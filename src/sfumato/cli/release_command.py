@@ -154,6 +154,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.core.errors import InvalidParameter
     from sfumato.core.guarantees import LDP, SIP
     from sfumato.stream.input_rows import Reading
+    from sfumato.stream.model_loss import unit_of
     from sfumato.stream.policy_files import load_policy
     from sfumato.stream.release_document import beside, document
     from sfumato.stream.release_run import RunSpec, release_table
@@ -250,8 +251,14 @@ def release(given: _ReleaseOptions) -> None:
                 "SIP: what a stream told who knows the model, LDP: whatever he knows, in nats; "
                 "`sfumato audit` checks both, `sfumato explain` says what they mean"
             )
+        if report.rows and ledger is None and (coins is None or not coins.addressed):
+            say(
+                "nothing remembers these answers: the same values released once more, into "
+                "whatever file, tell more; --ledger keeps them"
+            )
         under = "the estimates of its versions, step by step" if given.learn else "the estimate"
-        for line in (*_many_chains(report, under), *_worth(report)):
+        unit = unit_of(spec.loss_for(read), read)
+        for line in (*_many_chains(report, under), *_worth(report, spec, unit)):
             say(line)
     if phased and given.time is not None and not given.shown.quiet:
         say(f"not certified: {phases_assumed(given.time)[0]}")
@@ -324,8 +331,10 @@ def _many_chains(report: ReleaseReport, under: str) -> Iterator[str]:
     )
 
 
-def _worth(report: ReleaseReport) -> Iterator[str]:
+def _worth(report: ReleaseReport, spec: ReleaseSpec, unit: str) -> Iterator[str]:
     """What a value loses, beside silence; nothing where that was not followed."""
+    from sfumato.cli.loss_words import part
+
     under = "the model" if report.largest_estimate is None else "the estimate"
     if report.expected_loss is None or not report.silent_loss:
         if report.largest_estimate is not None:
@@ -333,13 +342,16 @@ def _worth(report: ReleaseReport) -> Iterator[str]:
         return
     better = 1 - report.expected_loss / report.silent_loss
     compared = (
-        f"under {under} a value loses {report.expected_loss:.4g}, a constant "
-        f"{report.silent_loss:.4g}"
+        f"under {under} what left loses {part(report.expected_loss, unit)}, a constant "
+        f"{part(report.silent_loss, unit)}"
     )
     if better >= _WORTH:
         yield f"{compared}: {better:.0%} better than silence"
         return
-    yield f"AS GOOD AS SILENT, OR WORSE: {compared}; a larger --epsilon may help"
+    remedy = "a larger --epsilon"
+    if spec.budget is not None:
+        remedy = "a larger --budget" if spec.every else "bursts (--every auto) or a larger --budget"
+    yield f"AS GOOD AS SILENT, OR WORSE: {compared}; {remedy} may help"
 
 
 def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | None:

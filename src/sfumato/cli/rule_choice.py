@@ -91,7 +91,7 @@ class RuleChoice:
         from msgspec.structs import replace
 
         from sfumato.core.errors import InvalidParameter
-        from sfumato.stream.release_defaults import seeks_bursts, with_bursts
+        from sfumato.stream.release_defaults import could_seek_bursts, seeks_bursts, with_bursts
 
         asked = self.spread
         spec = replace(spec, every=asked.number(), first=asked.first, cap=asked.cap)
@@ -103,6 +103,13 @@ class RuleChoice:
         if asked.every != "auto" and (
             asked.every is not None or not seeks_bursts(spec, self.model)
         ):
+            untried = asked.every is None and policy is None and could_seek_bursts(spec, self.model)
+            if self.remark and untried:
+                self.remark(
+                    "the total is spent evenly: with so many values or symbols bursts are sought "
+                    "only if asked for (--every auto), which takes longer; where values stay as "
+                    "they are, an even split tells next to nothing"
+                )
             return spec
         found = with_bursts(spec, self.model, self.file, self.remark)
         if asked.every is None and policy is not None and policy.epsilon < found.per_step()[0]:

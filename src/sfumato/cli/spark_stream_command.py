@@ -262,4 +262,7 @@ def _follow(query: StreamingQuery, shown: options.Shown) -> None:
     if shown.as_json:
         print_json({"events": rows, "batches": batches})
     elif not shown.quiet:
-        say(f"{rows:,} events in {batches:,} micro-batches")
+        say(
+            f"{rows:,} events in {batches:,} micro-batches; to go on with what comes next: the "
+            "same command and the same checkpoint"
+        )

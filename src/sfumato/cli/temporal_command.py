@@ -304,7 +304,10 @@ def plot(given: _PlotOptions) -> None:
     if given.shown.as_json:
         print_json({"output": given.output})
     elif not given.shown.quiet:
-        say(f"{given.output}: leakage of every release, and how much of it each passes on")
+        say(
+            f"{given.output}: leakage of every release, and how much of it each passes on; any "
+            f"single moment: {shown_up(told.event.alpha)} nats (`temporal leakage` prints them all)"
+        )
 
 
 def _or_null(value: float) -> float | None:

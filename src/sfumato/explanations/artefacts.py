@@ -25,7 +25,7 @@ class Explanation:
 
     Attributes:
         kind: What it is: model, set of plausible models, versions of a learning release, prior,
-            policy, plan, ledger or certificate.
+            policy, plan, ledger, certificate, or a table by one of these.
         lines: What is to be known of it, sentence by sentence.
     """
 
@@ -39,7 +39,8 @@ def explain(path: str | Path) -> Explanation:
     Nothing is recomputed and no promise is checked: that is for `audit` and `verify`.
 
     Args:
-        path: A model, policy, ledger, certificate, or the plan beside a release.
+        path: A model, policy, ledger, certificate, the plan beside a release, or the table that
+            a plan or certificate lies beside.
 
     Raises:
         InvalidParameter: If it is none of them.
@@ -62,10 +63,15 @@ def explain(path: str | Path) -> Explanation:
         return _stored(file)
     if start.startswith(_SQLITE):
         return Explanation("ledger", tuple(ledger_words(check_ledger(file))))
-    if start.lstrip().startswith(b"{"):
+    if file.suffix != ".jsonl" and start.lstrip().startswith(b"{"):
         return _document(file)
+    for beside in (f"{file}.plan.json", f"{file}.certificate.json"):
+        if Path(beside).is_file():
+            found = _document(Path(beside))
+            return Explanation(f"table, released by the {found.kind} beside it", found.lines)
     rule = (
-        "be a model, policy, ledger, certificate or plan; a table is read by `audit` and `verify`"
+        "be a model, policy, ledger, certificate or plan, or a table with one of the last two "
+        "beside it"
     )
     raise InvalidParameter("file", str(path), rule)
 

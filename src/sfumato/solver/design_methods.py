@@ -40,6 +40,10 @@ STEP_WISE = tuple(method for method in Method if method is not Method.FAR_SIGHTE
 """Methods that look at one step alone: for single values, batches and tables."""
 
 
+UNCAPPED = (Method.CALIBRATED, Method.PAPER)
+"""Methods that know the leakage under the model alone, and cannot keep a cap whatever the model."""
+
+
 STEP_WISE_OPTIMUM = "step-wise"
 """What users call `Method.OPTIMAL`, which is the best channel of a step and not of a stream."""
 
@@ -56,6 +60,16 @@ def method_named(name: str, value: str, among: Sequence[Method] = tuple(Method))
         names = (method.value for method in among if method is not Method.OPTIMAL)
         raise InvalidParameter(name, value, f"be one of {', '.join((STEP_WISE_OPTIMUM, *names))}")
     return Method(stored)
+
+
+def check_cap(method: Method, ldp: float | None) -> None:
+    """Refuse a cap whatever the model for a method that cannot keep one.
+
+    Examples:
+        >>> check_cap(Method.OPTIMAL, 0.5)
+    """
+    if ldp is not None and method in UNCAPPED:
+        raise InvalidParameter("ldp", ldp, f"not be given with method {method.value!r}")
 
 
 def step_method(name: str, value: str) -> Method:
@@ -80,6 +94,7 @@ def design(
         >>> design(Method.CALIBRATED, [0.5, 0.5], [[0, 1], [1, 0]], 0.5).sip.epsilon
         0.5000000
     """
+    check_cap(method, ldp)
     match method:
         case Method.OPTIMAL:
             return optimal(belief, loss, epsilon, ldp=ldp)
@@ -87,8 +102,6 @@ def design(
             return randomized_response(belief, loss, epsilon if ldp is None else min(epsilon, ldp))
         case Method.CONTEXT_FREE:
             return context_free(belief, loss, epsilon if ldp is None else min(epsilon, ldp))
-        case Method.CALIBRATED | Method.PAPER if ldp is not None:
-            raise InvalidParameter("ldp", ldp, f"not be given with method {method.value!r}")
         case Method.CALIBRATED:
             return calibrated_randomized_response(belief, loss, epsilon)
         case Method.PAPER:

@@ -19,7 +19,7 @@ from sfumato.models.belief_sets import first_beliefs
 from sfumato.models.library import PatternLibrary
 from sfumato.models.periodic import PeriodicChain
 from sfumato.models.plausible import PlausibleChains
-from sfumato.solver.design_methods import Method
+from sfumato.solver.design_methods import Method, check_cap
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.look_ahead import look_ahead, own_sight
@@ -61,6 +61,7 @@ class PlanTerms:
         checks.count("memory", self.memory)
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
+        check_cap(self.method, None if self.budget.ldp is None else self.budget.ldp.epsilon)
         object.__setattr__(self, "loss", self._own_loss())
         # Asked at every step: an attribute is found in a quarter of the time of a property.
         object.__setattr__(self, "in_batches", isinstance(self.loss, BatchLoss))

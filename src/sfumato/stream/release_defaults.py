@@ -75,16 +75,24 @@ def with_method(
     return msgspec.structs.replace(spec, method=method.value)
 
 
-def seeks_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
-    """Whether the search for the best bursts takes seconds, where nobody said how to spend."""
+def could_seek_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
+    """Whether there is a total for which the best bursts can be sought, however long it takes."""
     if spec.budget is None or spec.first is not None or spec.batch is not None:
         return False
     if spec.robust is not None:  # the search follows one belief
         return False
-    if isinstance(model.chain, PatternLibrary | PeriodicChain):
-        return False
-    values = spec.horizon or spec.window or 1
-    return len(model.alphabet) <= SEARCHED_SYMBOLS and values <= SEARCHED_VALUES
+    return not isinstance(model.chain, PatternLibrary | PeriodicChain)
+
+
+def seeks_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
+    """Whether the search for the best bursts takes seconds, where nobody said how to spend."""
+    few = len(model.alphabet) <= SEARCHED_SYMBOLS and spent_over(spec) <= SEARCHED_VALUES
+    return few and could_seek_bursts(spec, model)
+
+
+def spent_over(spec: ReleaseSpec) -> int:
+    """How many values share a total."""
+    return spec.horizon or spec.window or 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,7 @@ from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
-from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.encoding import Grid
-from sfumato.models.periodic import PeriodicChain
 from sfumato.models.stream_model import StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.chain import answer_of
@@ -217,9 +215,9 @@ def _begun(
         return LearningRowRun(reader, checks, plan, ledgered, coins, file, remark)
     if not _by_columns(source, plan, spec):
         ledgered = LedgeredRun(store, begun, kind)
-        run: type[RowRun] = RowRun if plan.robust is None else RobustRowRun
-        if isinstance(plan.model, PeriodicChain | ClusteredChain):
-            run = WorthRowRun  # nothing foretells it: `plan` knows no phases
+        run: type[RowRun] = WorthRowRun if plan.robust is None else RobustRowRun
+        if plan.in_batches or plan.policy is not None or plan.sight is not None:
+            run = RowRun  # what a channel costs is not what its value loses, or is not at hand
         return run(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
     streams = RunStreams(plan, coins)
     ledgered = LedgeredRun(store, begun, kind, streams)

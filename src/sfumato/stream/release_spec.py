@@ -190,7 +190,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                     "--window": self.window,
                 }
                 names = [name for name, value in typed.items() if value is not None]
-                raise InvalidParameter("budget", " ".join(names) or None, rule)
+                raise InvalidParameter("the budget", " ".join(names) or None, rule)
 
     def plan(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release with this model, and with the policy it names."""
