@@ -16,6 +16,8 @@ LOOK = Path(__file__).with_name("site_reader.js").read_text("utf-8")
 WIDTHS = (1280, 390)
 SCHEMES = {"light": "default", "dark": "slate"}
 """What a system may prefer, and what the theme calls it."""
+PARTS = 7
+"""Pages are looked at in so many tests: it is seen how far they are, and workers share them."""
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +52,12 @@ def looked_at(chromium: Browser, page: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_page_can_be_read(site: Path, chromium: Browser) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_page_can_be_read(part: int, site: Path, chromium: Browser) -> None:
     pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
     assert len(pages) > 60
-    wrong = {str(page.relative_to(site)): looked_at(chromium, page) for page in pages}
+    own = pages[part::PARTS]
+    wrong = {str(page.relative_to(site)): looked_at(chromium, page) for page in own}
     assert {page: found for page, found in wrong.items() if found} == {}
 
 

@@ -164,6 +164,7 @@ def browser(paths: tuple[Path, Path], profile: Path) -> Iterator[Browser]:
     options.binary_location = str(paths[0])
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(paths[1])))
+    driver.set_page_load_timeout(PATIENCE)  # by itself it waits for five minutes, page by page
     try:
         yield Browser(driver)
     finally:
