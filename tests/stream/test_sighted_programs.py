@@ -169,7 +169,8 @@ def test_no_channel_to_the_pairs_of_a_leaf_costs_less(kind: str, data: st.DataOb
     best, blind = by_a_solver(belief, costs, epsilon), float((costs @ belief).min())
     note("tells something" if best < 0.99 * blind else "a constant")
     found = cost_of(tables, step, belief, costs, symbols)
-    assert best - 1e-7 * blind - 1e-9 <= found <= best + 1e-5 * blind + 1e-9
+    # Outputs rarer than 1e-4 are left out: at most 8e-5 was seen of 459 programs.
+    assert best - 1e-7 * blind - 1e-9 <= found <= best + 3e-4 * blind + 1e-9
 
 
 def test_an_optimum_with_more_outputs_than_symbols_is_left_to_exchanges() -> None:

@@ -68,7 +68,7 @@ _FEW = 8
 """Outputs that an interior-point method begins with: an optimum has three or four."""
 _RARE = 1e-4
 """Outputs rarer than this are its own, not part of the optimum: without them as many steps tell
-nothing, and are charged nothing, as at the optimum, and losses are the same to five digits."""
+nothing, and are charged nothing, as at the optimum, and losses rose by some 1e-4 at worst."""
 _STEPS = 40
 """It takes 6 to 10; beyond this it is lost."""
 
