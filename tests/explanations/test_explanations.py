@@ -114,7 +114,7 @@ def test_an_edited_certificate_is_not_put_in_words(tmp_path: Path) -> None:
 
 
 def test_a_table_is_not_an_artefact(folder: Path) -> None:
-    with pytest.raises(InvalidParameter, match="a table is read by"):
+    with pytest.raises(InvalidParameter, match="a table with one of the last two beside it"):
         explain(folder / "history.csv")
     assert call("explain", folder / "nowhere").code == 2
 

@@ -55,6 +55,15 @@ def test_a_release_that_is_worse_than_silence_is_called_so_with_its_unit(
     assert "better than silence" in said and "AS GOOD AS SILENT" not in said
 
 
+def test_a_model_that_knows_nothing_judges_no_release(live: Path, tmp_path: Path) -> None:
+    names = ",".join(sorted({row["place"] for row in rows(live)}))
+    columns = ("--stream", "person", "--value", "place")
+    done("fit", "--uniform", "--values", names, *columns, "-o", tmp_path / "start.model")
+    given = ("-m", tmp_path / "start.model", "--epsilon", 1, "--method", "randomized-response")
+    said = done("release", live, *given, "-o", tmp_path / "first.csv").err
+    assert "silence" not in said and "SILENT" not in said
+
+
 def test_a_total_for_which_no_bursts_are_sought_says_that_they_can_be(
     model: Path, live: Path, tmp_path: Path
 ) -> None:

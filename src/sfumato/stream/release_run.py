@@ -36,6 +36,7 @@ from sfumato.stream.release_spec import JOB
 from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
+from sfumato.stream.true_values import knows_nothing
 from sfumato.stream.version_files import check_versions, versions_beside, versions_bytes
 from sfumato.stream.version_history import VersionHistory
 from sfumato.stream.worth_run import RobustRowRun, WorthRowRun
@@ -218,6 +219,8 @@ def _begun(
         run: type[RowRun] = WorthRowRun if plan.robust is None else RobustRowRun
         if plan.in_batches or plan.policy is not None or plan.sight is not None:
             run = RowRun  # what a channel costs is not what its value loses, or is not at hand
+        elif plan.robust is None and knows_nothing(plan.model):
+            run = RowRun  # all constants are alike to it, and a blind one is no rival
         return run(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
     streams = RunStreams(plan, coins)
     ledgered = LedgeredRun(store, begun, kind, streams)

@@ -85,7 +85,7 @@ class RealisedLoss:
         self._silence = Silence(model.chain, loss) if loss is not None else None
         self._released = np.zeros(len(model.alphabet), dtype=np.bool_)
         self.loss, self.silent, self.count = 0.0, 0.0, 0
-        self._constants = np.zeros(len(model.alphabet)) if _knows_nothing(model.chain) else None
+        self._constants = np.zeros(len(model.alphabet)) if knows_nothing(model.chain) else None
         self._batch_loss, self._in_batches = 0.0, 0
 
     @property
@@ -174,7 +174,7 @@ class RealisedLoss:
         return self._loss.rows([place])[0] if exact is None else exact
 
 
-def _knows_nothing(chain: object) -> bool:
+def knows_nothing(chain: object) -> bool:
     """Whether all values are alike, whatever came before, as in a model of `fit --uniform`."""
     if not isinstance(chain, MarkovChain) or not isinstance(chain.known, np.ndarray):
         return False
