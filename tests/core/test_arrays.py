@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sfumato import MarkovChain
 from sfumato.core.arrays import apart
@@ -39,6 +41,17 @@ def test_arrays_apart_are_zeros_like_any_other(shape: tuple[int, ...], dtype: ty
     array = apart(shape, dtype)
     np.testing.assert_array_equal(array, np.zeros(shape, dtype), strict=True)
     assert array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
+
+
+@given(shape=st.tuples(st.integers(1, 9), st.integers(1, 40)))
+def test_every_line_that_an_array_touches_is_in_its_own_block(shape: tuple[int, int]) -> None:
+    room = apart(shape)
+    block: Any = room
+    while isinstance(block.base, np.ndarray):
+        block = block.base
+    lines = lines_of(room)
+    assert block.ctypes.data <= lines.start * LINE
+    assert lines.stop * LINE <= block.ctypes.data + block.nbytes
 
 
 def test_no_array_has_a_line_of_another() -> None:
