@@ -34,6 +34,13 @@ def test_streams_of_equal_length_are_shared_evenly(parts: int, rows: int, each: 
     assert shares(batch_of([rows] * parts * each), parts).tolist() == [rows * each] * parts
 
 
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 5])
+def test_streams_of_one_row_are_shared_to_within_one(parts: int) -> None:
+    for streams in range(12):
+        found = shares(Batch.one_each(np.arange(streams)), parts)
+        assert found.sum() == streams and found.max() - found.min() <= 1
+
+
 def test_a_long_stream_leaves_the_others_to_another_thread() -> None:
     for lengths in ([100, *[1] * 100], [*[1] * 100, 100]):
         assert shares(batch_of(lengths), 2).tolist() == [100, 100]
