@@ -9,6 +9,8 @@ import pytest
 import sfumato as sf
 from sfumato.models.markov import MarkovChain
 from sfumato.models.stream_model import StreamModel
+from sfumato.solver.design_methods import Method
+from sfumato.stream.expected_worth import expected_worth
 from tests.shell.releasing import LIVE, STEP
 from tests.shell.running import call, done, rows
 from tests.shell.tables import table
@@ -107,3 +109,29 @@ def test_a_mistaken_file_is_named_and_what_it_should_be(
         output = ("-o", tmp_path / "out") if command == "learn" else ()
         told = call(command, tmp_path / "gone.csv", "-m", model, *output)
         assert told.code == 2 and "gone.csv: the file must exist; it does not" in told.err
+
+
+def test_what_is_foretold_of_a_rule_is_what_its_channels_lose(model: Path) -> None:
+    kept = sf.load(model)
+    assert isinstance(kept, StreamModel) and isinstance(kept.chain, MarkovChain)
+    others = len(kept.alphabet) - 1
+    measure = sf.loss.hamming(kept.alphabet)
+    for epsilon in (0.01, 2.0):
+        budget = sf.PerStep(sf.SIP(epsilon))
+        plan = sf.Plan(kept.chain, budget, measure, method=Method.RANDOMIZED_RESPONSE)
+        foretold = expected_worth(plan)
+        assert foretold is not None
+        assert foretold[0] == pytest.approx(others / (math.exp(epsilon) + others), rel=1e-6)
+        powers = [np.linalg.matrix_power(kept.chain.transition(), step) for step in range(20)]
+        silent = [1 - (kept.chain.first().marginal @ power).max() for power in powers]
+        assert foretold[1] == pytest.approx(np.mean(silent), rel=1e-9)
+
+
+def test_a_far_sighted_release_that_gains_too_little_says_so(
+    model: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("release", live, "-m", model, "--epsilon", 1)
+    assert "SILENT" not in done(*given, "-o", tmp_path / "one.csv").err
+    monkeypatch.setattr("sfumato.cli.release_command._WORTH", 1.0)
+    said = done(*given, "-o", tmp_path / "two.csv").err
+    assert "AS GOOD AS SILENT, OR WORSE: under the model a value is expected to lose" in said

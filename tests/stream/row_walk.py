@@ -1,8 +1,9 @@
 """Which modules a row of a CSV file passes on its way: `python -m tests.stream.row_walk`.
 
 A release with a ledger is run with a few rows and with some more, one row at a time; what is called
-more often is on the way of a row, everything else is setup. What `Plan.step` computes is one place
-(docs/design/stream.md says what is behind it), and so is `core`, the words that all rooms share.
+more often is on the way of a row, everything else is setup. What `Plan.step` and `Plan.prepare`
+compute is one place (docs/design/stream.md says what is behind it), and so is `core`, the words
+that all rooms share.
 """
 
 import sys
@@ -40,7 +41,7 @@ class Walk:
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         name = str(frame.f_globals.get("__name__", ""))
-        step = frame.f_code is Plan.step.__code__
+        step = frame.f_code in (Plan.step.__code__, Plan.prepare.__code__)
         if event == "return" and step:
             self._inside -= 1
         if event != "call" or not name.startswith("sfumato."):

@@ -16,6 +16,7 @@ from sfumato.cli.options import option
 if TYPE_CHECKING:
     from sfumato.models.stream_model import StreamModel
     from sfumato.stream.learning_plan import LearningPlan
+    from sfumato.stream.plan import Plan
     from sfumato.stream.release_report import ReleaseReport
     from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
 
@@ -260,6 +261,10 @@ def release(given: _ReleaseOptions) -> None:
         unit = unit_of(spec.loss_for(read), read)
         for line in (*_many_chains(report, under), *_worth(report, spec, unit)):
             say(line)
+        told = report.rows and nothing_told(report.largest_ldp) is None
+        if told and report.expected_loss is None and not given.learn:
+            for line in _silent_forecast(rule, spec, unit):
+                say(line)
     if phased and given.time is not None and not given.shown.quiet:
         say(f"not certified: {phases_assumed(given.time)[0]}")
     for column in () if given.shown.quiet else spec.independent:
@@ -348,10 +353,29 @@ def _worth(report: ReleaseReport, spec: ReleaseSpec, unit: str) -> Iterator[str]
     if better >= _WORTH:
         yield f"{compared}: {better:.0%} better than silence"
         return
-    remedy = "a larger --epsilon"
-    if spec.budget is not None:
-        remedy = "a larger --budget" if spec.every else "bursts (--every auto) or a larger --budget"
-    yield f"AS GOOD AS SILENT, OR WORSE: {compared}; {remedy} may help"
+    yield f"AS GOOD AS SILENT, OR WORSE: {compared}; {_remedy(spec)} may help"
+
+
+def _silent_forecast(rule: Plan, spec: ReleaseSpec, unit: str) -> Iterator[str]:
+    """That the rule gains nothing over silence, where what left was not followed one by one."""
+    from sfumato.cli.loss_words import part
+    from sfumato.stream.expected_worth import expected_worth
+
+    foretold = expected_worth(rule)
+    if foretold is None or not foretold[1]:
+        return
+    lost, silent = foretold
+    if 1 - lost / silent < _WORTH:
+        yield (
+            f"AS GOOD AS SILENT, OR WORSE: under the model a value is expected to lose "
+            f"{part(lost, unit)}, a constant {part(silent, unit)}; {_remedy(spec)} may help"
+        )
+
+
+def _remedy(spec: ReleaseSpec) -> str:
+    if spec.budget is None:
+        return "a larger --epsilon"
+    return "a larger --budget" if spec.every else "bursts (--every auto) or a larger --budget"
 
 
 def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | None:

@@ -105,6 +105,7 @@ class RuleChoice:
         ):
             untried = asked.every is None and policy is None and could_seek_bursts(spec, self.model)
             if self.remark and untried:
+                spec.schedule()  # what is no budget is refused before anything is said
                 self.remark(
                     "the total is spent evenly: with so many values or symbols bursts are sought "
                     "only if asked for (--every auto), which takes longer; where values stay as "
