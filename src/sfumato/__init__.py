@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sfumato.core import loss as loss
     from sfumato.core.alphabet import Alphabet as Alphabet
     from sfumato.core.budgets import Horizon as Horizon
+    from sfumato.core.budgets import PerPeriod as PerPeriod
     from sfumato.core.budgets import PerStep as PerStep
     from sfumato.core.budgets import Window as Window
     from sfumato.core.certificate import Certificate as Certificate

@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from sfumato import LDP, SIP, Horizon, Ledger, PerStep, Window
-from sfumato.core.budgets import Allowance, Budget
+from sfumato.core.budgets import Allowance, Budget, PerPeriod
 from sfumato.core.ledger import FREE, Charge
 from sfumato.stream import Geometric
 
@@ -209,6 +209,8 @@ def _plain(budget: Budget, ledger: Ledger, total: float) -> float:
             return left / (budget.steps - ledger.count) if ledger.count < budget.steps else 0.0
         case Geometric():
             return (1 - budget.ratio) * left
+        case PerPeriod():
+            return left
         case Window():
             known = ledger.recent[len(ledger.recent) - budget.memory :] if budget.memory else ()
             known = ledger.recent if len(ledger.recent) < budget.memory else known

@@ -22,12 +22,18 @@ _LEGEND = {
     "LDP": "the same whatever the observer knows, in nats",
     "worst step": "SIP of its most telling output",
     "window": "the most that any --window values in a row leaked, SIP",
+    "period": "the most that it leaked in one period of the budget, SIP",
     "one value": "what all outputs together told about any single value, SIP",
     "loss": "what a value lost on average, beside the true ones: {loss}",
     "gain": "by how much the true sequence became likelier, as a logarithm (nats)",
 }
 """What the columns after the stream and its steps mean, for who has read no paper."""
-_SOMETIMES = {"window": "worst_window", "loss": "loss", "gain": "gain"}
+_SOMETIMES = {
+    "window": "worst_window",
+    "period": "worst_period",
+    "loss": "loss",
+    "gain": "gain",
+}
 """Columns that are shown where something stands in them."""
 
 
@@ -101,6 +107,7 @@ def _cells(entry: StreamAudit) -> dict[str, str]:
         "LDP": _bound(entry.ldp),
         "worst step": _bound(entry.worst_step),
         "window": _bound(entry.worst_window),
+        "period": _bound(entry.worst_period),
         "one value": _bound(entry.one_value),
         "loss": _number(None if entry.loss is None else entry.loss / entry.steps),
         "gain": _number(entry.gain),

@@ -113,6 +113,12 @@ def release(given: _ReleaseOptions) -> None:
     even split (--every 1) at the same total. `sfumato plan` compares; what is best on the model is
     sought, up to 100 values, and kept beside it, unless --every says how.
 
+    With --budget B --per day a stream may leak B in each day of --time, and begins anew with the
+    next; so around a midnight it may leak up to twice B. --cap C bounds each value, or --horizon N
+    shares the budget among the values that a day is expected to have. When it is gone, what
+    --when-exhausted says happens until the day is over. Times must be kept (--keep), rise within a
+    stream, and be known to everybody: when a value was must not tell what it was.
+
     With --robust R the budget is kept not for the model alone but for every chain near it, also one
     that changes: `sip` of each row is then the leakage under the worst of them. R is how far each
     probability may be off, or the file of a set that `learn --plausible` wrote with the model.
@@ -140,6 +146,8 @@ def release(given: _ReleaseOptions) -> None:
       sfumato release live.csv -m city.model --epsilon 0.3 --ledger city.ledger -o private.parquet
       sfumato release tuesday.csv -m city.model --epsilon 0.3 --time when --keep when \
         --ledger city.ledger -o private-tuesday.csv
+      sfumato release live.csv -m city.model --budget 10 --per day --cap 0.5 --time when \
+        --keep when --when-exhausted suppress -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --policy city.policy -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --robust 0.02 -o private.csv
       sfumato release live.csv -m learnt.model --epsilon 0.3 --robust learnt.set -o private.csv
@@ -154,6 +162,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.core.guarantees import LDP, SIP
+    from sfumato.core.periods import Period
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.model_loss import unit_of
     from sfumato.stream.policy_files import load_policy
@@ -183,12 +192,12 @@ def release(given: _ReleaseOptions) -> None:
         policy=None,
         model=None,
         every=None,
-        time=given.time if phased else None,
+        time=given.time if phased or given.spread.per is not None else None,
     )
     reading = Reading(
         given.event, given.time, spec.keep, spec.independent, Missing(spec.missing), Late(spec.late)
     )
-    reading.check(read)
+    reading.check(read, None if spec.per is None else Period(spec.per))
     if given.wait is not None and spec.width(read) is None:
         raise InvalidParameter("--wait", given.wait, "come with --batch")
     for name, file in (
@@ -265,8 +274,8 @@ def release(given: _ReleaseOptions) -> None:
         if told and report.expected_loss is None and not given.learn:
             for line in _silent_forecast(rule, spec, unit):
                 say(line)
-    if phased and given.time is not None and not given.shown.quiet:
-        say(f"not certified: {phases_assumed(given.time)[0]}")
+    if spec.time is not None and not given.shown.quiet:
+        say(f"not certified: {phases_assumed(spec.time)[0]}")
     for column in () if given.shown.quiet else spec.independent:
         say(f"not certified: what column {column!r} tells of the values: declared independent")
     if report.interrupted:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 
-_BUDGET = ("epsilon", "budget", "horizon", "window", "ldp")
+_BUDGET = ("epsilon", "budget", "horizon", "window", "ldp", "per")
 
 
 @dataclass(frozen=True, slots=True)

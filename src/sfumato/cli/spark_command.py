@@ -122,6 +122,7 @@ def release(given: _ReleaseOptions) -> None:
         keep=(given.order,) if given.keep is None else column_names(given.keep),
         independent=column_names(given.independent),
         event=given.event,
+        time=None if given.spread.per is None else given.order,
         policy=None,
         model=None,
         every=None,

@@ -107,6 +107,8 @@ def stream(given: _StreamOptions) -> None:
         --checkpoint city-state -o private
       sfumato spark stream incoming --source-format csv --source-option header=true --once \\
         -m city.model --epsilon 0.5 --key-file city.key --checkpoint city-state -o private
+      sfumato spark stream incoming -m city.model --budget 10 --per day --cap 0.5 \\
+        --key-file city.key --checkpoint city-state -o private
       sfumato spark stream --source-format kafka --source-option subscribe=raw \\
         --source-option kafka.bootstrap.servers=broker:9092 --sink-format kafka \\
         --sink-option topic=private --sink-option kafka.bootstrap.servers=broker:9092 \\
@@ -175,7 +177,7 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
         method="",
         keep=(asked.time,),
         event=asked.event,
-        time=None,
+        time=None if given.spread.per is None else asked.time,
         policy=None,
         every=None,
     )

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
-from sfumato.core.budgets import FLOOR, Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.budgets import FLOOR, Budget, Geometric, Horizon, PerPeriod, PerStep, Window
 from sfumato.core.bursts import Bursts, WindowBursts
 from sfumato.core.compiled import IN_PLACE, njit
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.ledger import Ledger
 from sfumato.core.numerics import UNIT
 
@@ -52,6 +53,9 @@ class AllowanceRule(NamedTuple):
             case Geometric():
                 counts[_KIND] = GEOMETRIC
                 amounts[:, _PART] = 1 - budget.ratio**values
+            case PerPeriod():
+                rule = "not be for periods of time: loops do not know when a value was"
+                raise InvalidParameter("budget", budget, rule)
             case WindowBursts() | PerStep():
                 # Outside of pauses these never look at what was spent.
                 due = budget.allowance(Ledger(), values, values)

@@ -25,6 +25,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import Charge, Ledger, Ledgers, sum_up
 from sfumato.core.numerics import UNIT, add_up
+from sfumato.core.periods import Period
 
 Amount = TypeVar("Amount", float, Floats)
 _SIP, _LDP = attrgetter("sip"), attrgetter("ldp")
@@ -269,7 +270,72 @@ class Geometric(_Rule):
         return (1 - self.ratio**values) * all_left(self.limits, ledgers.spent[which])
 
 
-Budget = PerStep | Horizon | Window | Geometric
+@dataclass(frozen=True, slots=True)
+class PerPeriod(_Rule):
+    """A total in each period of event time, such as a day; with the next one it begins anew.
+
+    What is left of it is shared evenly by the values that are still expected. A value beyond them,
+    or where no number is expected, may use all that is left, up to its cap. Two periods that meet
+    may leak twice the total around the moment between them.
+
+    Its ledger is that of the current period alone (`PeriodLedger`).
+
+    Attributes:
+        sip: The total of a period under the model.
+        period: What it is for.
+        steps: Values of a stream that are expected in a period.
+        cap: The most that a single value may leak.
+        ldp: The total of a period whatever the model.
+
+    Examples:
+        >>> PerPeriod(SIP(10.0), Period("day"), cap=SIP(0.5)).allowance(Ledger()).sip
+        0.5
+        >>> PerPeriod(SIP(10.0), Period("day"), steps=50).allowance(Ledger()).sip
+        0.2
+    """
+
+    sip: SIP
+    period: Period
+    steps: int | None = None
+    cap: SIP | None = None
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _Rule.__post_init__(self)
+        if self.steps is None and self.cap is None:
+            rule = "be given, or a cap: else the first value of a period may use all of it"
+            raise InvalidParameter("steps", None, rule)
+        if self.steps is not None:
+            checks.count("steps", self.steps)
+        if self.cap is not None:
+            PerStep(self.cap)  # with the rules of a cap on every step
+
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, given what was spent in its period."""
+        due = _Rule.allowance(self, ledger, values, longest)
+        return Allowance(min(due.sip, self.most_at_once(values)), due.ldp)
+
+    def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
+        left = what_is_left(limit, part(ledger))
+        if left < USELESS_BELOW:
+            return 0.0  # crumbs that rounding left over are no budget
+        if self.steps is None:
+            return left
+        return _even_share(limit, part(ledger), max(self.steps - ledger.count, 1), values)
+
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        told = (self.allowance(ledgers[stream], values) for stream in which.tolist())
+        rows = [(due.sip, math.inf if due.ldp is None else due.ldp) for due in told]
+        return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+    def most_at_once(self, batch: int = 1) -> float:
+        """The most that a single value, or a batch, may ever leak under the model."""
+        cap = math.inf if self.cap is None else self.cap.epsilon * batch
+        return min(self.sip.epsilon, cap)
+
+
+Budget = PerStep | Horizon | Window | Geometric | PerPeriod
 
 
 def as_budget(budget: Budget | SIP) -> Budget:

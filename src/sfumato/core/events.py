@@ -45,6 +45,8 @@ class Event:
             the same symbol lead to different beliefs. None for other channels.
         phase: Phase of the period that its value lies in, which is public; None under a model that
             does not change with time.
+        period: Number of the period that it was charged to, which is public; None unless the
+            budget is for periods of time.
 
     Examples:
         >>> event = Event("u4", 17, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))
@@ -61,6 +63,7 @@ class Event:
     batch: int | None = None
     signal: int | None = None
     phase: int | None = None
+    period: int | None = None
 
 
 Events = tuple[Event, ...]

@@ -70,6 +70,27 @@ class Ledger:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PeriodLedger:
+    """What one stream has spent in the period of its last value.
+
+    Attributes:
+        index: Number of the period; later ones are larger.
+        ledger: What was spent in it.
+
+    Examples:
+        >>> PeriodLedger(3).charged(Charge(0.2, 0.3)).ledger.sip
+        0.2
+    """
+
+    index: int
+    ledger: Ledger = Ledger()
+
+    def charged(self, charge: Charge, values: int = 1) -> PeriodLedger:
+        """The same after one more step in this period."""
+        return PeriodLedger(self.index, self.ledger.charged(charge, 0, values))
+
+
 class Ledgers(Guarded):
     """The running accounts of many streams as arrays; each is what a `Ledger` would be.
 

@@ -28,3 +28,5 @@ SYMBOLS = 1_000_000
 BATCH = 1000
 # Moments that a budget is laid out for in advance, and uses of a mechanism.
 STEPS = 10_000_000
+# Seconds of a period that a budget is for: a thousand years.
+PERIOD = 31_557_600_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.ledger import Ledger
+from sfumato.core.ledger import Ledger, PeriodLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class StreamState:
         last: Place of the symbol released last; None before the first.
         bounds: Under a plan for many chains: the least (first row) and the largest probability of
             each next value that the adversary may believe in; else None.
+        period: Under a budget for periods of time: what was spent in the last one; else None.
 
     Examples:
         >>> import sfumato as sf
@@ -41,6 +42,12 @@ class StreamState:
     ledger: Ledger
     last: int | None = None
     bounds: Floats | None = field(default=None, metadata={"later": True})
+    period: PeriodLedger | None = field(default=None, metadata={"later": True})
+
+    @property
+    def counted(self) -> Ledger:
+        """What the budget looks at: all that was spent or, under one for periods, in the last."""
+        return self.ledger if self.period is None else self.period.ledger
 
     def __post_init__(self) -> None:
         if not 0 <= self.sequence < 2**63 or (self.last is not None and self.last < 0):

@@ -9,11 +9,13 @@ from sfumato.core import portable
 from sfumato.core.errors import CorruptData
 from sfumato.core.guarantees import LDP, LIP, SIP
 from sfumato.core.numerics import sum_up
+from sfumato.core.periods import Period
 from sfumato.core.printed import shown_up
 from sfumato.core.purpose import Purpose
 from sfumato.explanations.belief_words import belief_sentence
 from sfumato.explanations.note_words import in_options
 from sfumato.store.ledger_check import LedgerReport
+from sfumato.stream.period_rules import words
 from sfumato.stream.release_spec import ReleaseSpec
 
 _SIMULATED = "A SIMULATION: its coins can be guessed; it protects nobody's values."
@@ -58,12 +60,29 @@ def _cap_words(epsilon: float, width: int) -> Iterator[str]:
 def _total_words(spec: ReleaseSpec) -> Iterator[str]:
     assert spec.budget is not None
     total = SIP(spec.budget)
+    if spec.per is not None:
+        yield from _period_words(spec, Period(spec.per))
+        return
     over = (
         f"all {spec.horizon:,} values" if spec.horizon else f"any {spec.window:,} values in a row"
     )
     yield f"Together {over} of a stream may leak {total}."
     yield f"So an observer {belief_sentence(total, 'the true sequence')}."
     yield "All outputs tell at most as much of any one value; `audit` says how much they did."
+
+
+def _period_words(spec: ReleaseSpec, period: Period) -> Iterator[str]:
+    assert spec.budget is not None
+    total, name = SIP(spec.budget), words(period)
+    yield f"In each {name} of event time the values of a stream together may leak {total}."
+    yield f"So an observer {belief_sentence(total, 'what was true in that time')}."
+    if spec.cap is not None:
+        yield f"A single value may leak {SIP(spec.cap)} of it."
+    yield (
+        f"It begins anew with every {name}: around the moment between two of them a stream may leak "
+        "twice as much, and what it leaks in all grows with the time that it lasts. Moments with a "
+        "zone count in UTC."
+    )
 
 
 def ledger_words(report: LedgerReport) -> Iterator[str]:

@@ -223,6 +223,9 @@ def _asked_streams(
     for name in _NOT_ASKED:
         if name in asked:
             raise InvalidParameter(f"rules.{name}", "one", "not be given here")
+    if asked.get("per") is not None:
+        rule = "not be given here: live events need not have times, so budgets count values"
+        raise InvalidParameter("rules.per", "one", rule)
     spec: ReleaseSpec = _as(ReleaseSpec, asked)
     # Elsewhere another word names a file: whoever asks over a network must not have one read.
     if isinstance(spec.loss, str) and spec.loss not in (*NAMED_LOSSES, "histogram"):

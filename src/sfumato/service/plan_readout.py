@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerPeriod, PerStep, Window
 from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.core.guarantees import SIP
 from sfumato.core.guard import Guarded, guarded
@@ -279,6 +279,8 @@ def per_step(budget: Budget) -> float:
             return budget.sip.epsilon
         case Geometric():
             return budget.sip.epsilon * (1 - budget.ratio)
+        case PerPeriod():
+            return min(budget.sip.epsilon / (budget.steps or 1), budget.most_at_once())
 
 
 def scaled_to(budget: Budget, epsilon: float) -> Budget:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
-from sfumato.core.budgets import Budget, Horizon, PerStep, Window, what_is_left
+from sfumato.core.budgets import Budget, Horizon, PerPeriod, PerStep, Window, what_is_left
 from sfumato.core.bursts import Bursts, WindowBursts
 from sfumato.core.ledger import Ledger
 from sfumato.core.numerics import sum_up
@@ -131,6 +131,8 @@ def words(rule: Budget) -> str:
             said = f"{amount} in any {rule.width:,} successive steps, spent every {rule.every}"
         case Window():
             said = f"{amount} in any {rule.width:,} successive steps"
+        case PerPeriod():
+            said = f"{amount} in each {rule.period}"
         case _:
             said = f"{amount} for ever, each step a part of what is left"
     if rule.ldp is None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.core.information_leakage import instantaneous_leakage as instantaneous_leakage
     from sfumato.core.information_leakage import sequence_leakage as sequence_leakage
     from sfumato.core.local_leakage import local_leakage as local_leakage
+    from sfumato.core.periods import Period as Period
     from sfumato.core.state import StreamState as StreamState
     from sfumato.models.clustered_chain import ClusteredChain as ClusteredChain
     from sfumato.models.cycle import Cycle as Cycle

@@ -18,7 +18,7 @@ from sfumato.models.stream_model import StreamModel
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_checks import Check, Exposure, Losses, Totals
 from sfumato.stream.audit_columns import ColumnWalk, FleetStates
-from sfumato.stream.audit_ledger import Coverage, LedgerSide
+from sfumato.stream.audit_ledger import Coverage, LedgerSide, When
 from sfumato.stream.audit_promise import Allow, Required, broken_promises, promise_of
 from sfumato.stream.audit_report import AuditReport, Kind
 from sfumato.stream.audit_walk import Walk
@@ -121,13 +121,13 @@ def audit_table(
     _check_promises(report, rules, model, required)
     with contextlib.ExitStack() as stack:
         if ledger is not None:
-            walk.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint, walk.cycle))
+            walk.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint, walk.when))
         for place, table in enumerate(tables):
             report.file = f"{table.path}, " if len(tables) > 1 else ""
             own = rules[min(place, len(rules) - 1)] if rules else None
             there = _columns(table, model, plan, own, columns)
             recurs = "event" in there.due or place < len(tables) - 1
-            time = _time_column(model, own, there)
+            time = _time_column(walk.when, own, there)
             walk.begin(text=table.format == "csv", recurs=recurs, time=time)
             _audit_file(walk, table, there, own, progress)
         walk.end(Coverage.PART if chosen is not None else coverage)
@@ -148,9 +148,9 @@ def audit_table(
 
 def _walk_under(plan: Plan) -> tuple[type[Walk], MutableMapping[str, StreamState]]:
     """How rows are looked at: many at once where there are loops for it."""
-    if plan.policy is None or plan.in_batches:
-        return Walk, {}
-    return ColumnWalk, FleetStates(plan)
+    if plan.by_fleet:
+        return ColumnWalk, FleetStates(plan)
+    return Walk, {}
 
 
 def _check_promises(
@@ -182,16 +182,20 @@ def _columns(
     return _Columns(due, there, [name for name in there if name in allowed and name not in due])
 
 
-def _time_column(model: StreamModel, rules: ReleaseSpec | None, there: _Columns) -> str | None:
-    """The column that phases follow from; None under a model that does not change with time."""
-    if model.cycle is None or model.cycle.in_turn:
+def _time_column(when: When, rules: ReleaseSpec | None, there: _Columns) -> str | None:
+    """The column that phases or periods follow from; None where nothing follows from times."""
+    if not when.asked:
         return None
     name = None if rules is None else rules.time
     if name is None or name not in there.due:
-        rule = "name the column of times that was kept: the model changes with time"
+        because = "the model changes with time"
+        if when.period is not None:
+            because = f"the budget is for each {when.period}"
+        rule = f"name the column of times that was kept: {because}"
         raise InvalidParameter("rules", "none" if rules is None else "others", rule)
     if name not in there.there:
-        rule = "hold the times that were released: without them nobody can tell the phases"
+        told = "phases" if when.period is None else "periods of the budget"
+        rule = f"hold the times that were released: without them nobody can tell the {told}"
         raise InvalidParameter(f"column {name!r}", None, rule)
     return name
 

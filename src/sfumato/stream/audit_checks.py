@@ -117,6 +117,8 @@ class Totals:
         entry.steps += len(due)
         entry.sip, entry.ldp = batch.following.ledger.sip, batch.following.ledger.ldp
         entry.worst_step = max(entry.worst_step, due[-1].sip.epsilon)
+        if (period := batch.following.period) is not None:
+            entry.worst_period = max(entry.worst_period or 0.0, period.ledger.sip)
         if self._plan.in_batches:
             self._lengths.setdefault(stream, Counter())[len(due)] += 1
         if self._window:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
@@ -17,12 +18,13 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import CorruptData
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.periods import Period
 from sfumato.models.cycle import Cycle
 from sfumato.models.encoding import Unreadable
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Answer, Released
-from sfumato.stream.input_rows import phase_of
+from sfumato.stream.input_rows import period_of, phase_of
 from sfumato.stream.release_spec import JOB
 from sfumato.tables.cells import Time
 
@@ -43,6 +45,33 @@ class Coverage(StrEnum):
     WHOLE = "whole"
 
 
+@dataclass(frozen=True, slots=True)
+class When:
+    """What follows from the time of a value; nothing, for most releases.
+
+    Attributes:
+        cycle: What comes again under the model, if its phases follow from times.
+        period: The periods that the budget is for, if it is for such.
+    """
+
+    cycle: Cycle | None = None
+    period: Period | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether times must be known at all."""
+        return self.cycle is not None or self.period is not None
+
+    def said(self, event: Event, time: Time | None) -> Event:
+        """An event with its phase and period, or the rule that its time breaks."""
+        cycle, period = self.cycle, self.period
+        return replace(
+            event,
+            phase=None if cycle is None else phase_of(cycle, time),
+            period=None if period is None else period_of(period, time),
+        )
+
+
 class LedgerSide:
     """A ledger that files are compared with; it is only read.
 
@@ -50,13 +79,13 @@ class LedgerSide:
         problems: What is wrong with the ledger itself; then nothing is taken from it.
         head: Stands for all of its rows.
         alone: How many events of each input were found in no file.
-        cycle: What comes again under the model, if its phases follow from times.
+        when: What follows from the times of answers.
     """
 
     def __init__(
-        self, ledger: str | Path | LedgerReader, plan: str, cycle: Cycle | None = None
+        self, ledger: str | Path | LedgerReader, plan: str, when: When | None = None
     ) -> None:
-        self.cycle = cycle
+        self.when = when or When()
         self._closing = contextlib.ExitStack()
         if not isinstance(ledger, LedgerReader):
             ledger = self._closing.enter_context(LedgerReader(ledger, plan, JOB))
@@ -90,7 +119,7 @@ class LedgerSide:
             if told[0].sequence >= until:
                 return
             self.alone.update(answer.source for answer in told)
-            yield [event_of(answer, self.cycle) for answer in told]
+            yield [event_of(answer, self.when) for answer in told]
 
     def answers(self, spans: Iterable[tuple[str, int, int]]) -> list[Answer] | None:
         """What streams did between two moments each, stream after stream; None if one is missing.
@@ -121,15 +150,15 @@ class LedgerSide:
                 yield source, count
 
 
-def event_of(answer: Answer, cycle: Cycle | None = None) -> Event:
-    """What a stored answer says that happened; in which phase, if it follows from the time."""
+def event_of(answer: Answer, when: When | None = None) -> Event:
+    """What a stored answer says that happened; with what follows from its time."""
     try:
         outcome = Outcome(answer.outcome)
     except ValueError:
         raise CorruptData(
             f"the ledger holds an outcome of no release: {answer.outcome!r}"
         ) from None
-    return Event(
+    event = Event(
         answer.stream,
         answer.sequence,
         outcome,
@@ -138,15 +167,14 @@ def event_of(answer: Answer, cycle: Cycle | None = None) -> Event:
         LDP(answer.model_free),
         answer.batch,
         answer.signal,
-        None if cycle is None else _phase(answer, cycle),
     )
-
-
-def _phase(answer: Answer, cycle: Cycle) -> int:
+    if when is None or not when.asked:
+        return event
     try:
-        return phase_of(cycle, None if answer.time is None else Time.of(answer.time))
+        return when.said(event, None if answer.time is None else Time.of(answer.time))
     except Unreadable:
-        raise CorruptData("the ledger must hold the times that phases follow from") from None
+        told = "the ledger must hold the times that phases or periods follow from"
+        raise CorruptData(told) from None
 
 
 def symbol_of(released: Released) -> Label:

@@ -9,8 +9,10 @@ from enum import StrEnum
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.periods import NAMES, Period
 from sfumato.core.printed import shown_up
 from sfumato.models.stream_model import StreamModel
+from sfumato.stream.period_rules import most_within, words
 from sfumato.stream.release_spec import ReleaseSpec
 
 
@@ -40,7 +42,8 @@ class Required:
 
     Attributes:
         budget: The most that may leak under the model: `0.3/value`, `10/50` (any 50 successive
-            values of a stream), `10/stream`; a number alone is in the unit of the rules.
+            values of a stream), `10/day` (each day of event time; also hour, week, month),
+            `10/stream`; a number alone is in the unit of the rules.
         ldp: The same whatever the model.
         model: Fingerprint that the model must have.
         simulation: A simulation is what is wanted.
@@ -124,7 +127,9 @@ def promise_of(spec: ReleaseSpec, model: StreamModel) -> Promise:
     loss = spec.loss_for(model)
     total = spec.epsilon if spec.budget is None else spec.budget
     bursts = None
-    if spec.every is not None or spec.first is not None or spec.cap is not None:
+    if spec.per is not None:
+        bursts = _sharing(spec)
+    elif spec.every is not None or spec.first is not None or spec.cap is not None:
         bursts = f"in bursts every {spec.every or 1} values"
         bursts += "" if spec.first in (None, 1) else f", the first {spec.first:g} times as large"
         bursts += "" if spec.cap is None else f", at most {spec.cap:g} each"
@@ -153,8 +158,17 @@ def _method(spec: ReleaseSpec) -> str:
     return f"{spec.method}{thrift}{chains}{learns}"
 
 
+def _sharing(spec: ReleaseSpec) -> str:
+    """How the total of a period is shared."""
+    shared = [] if spec.horizon is None else [f"shared by {spec.horizon:,} values"]
+    shared += [] if spec.cap is None else [f"at most {spec.cap:g} a value"]
+    return ", ".join(shared)
+
+
 def unit(spec: ReleaseSpec) -> str:
     """What the budget is for, in words."""
+    if spec.per is not None:
+        return f"for all values of a stream in each {words(Period(spec.per))} of event time"
     if spec.horizon is not None:
         return f"for all {spec.horizon:,} values of a stream"
     if spec.window is not None:
@@ -173,6 +187,9 @@ def broken_promises(spec: ReleaseSpec, model: StreamModel, required: Required) -
             continue
         most, values = _limit(option, limit)
         allowed = math.inf if own is None else _most_in(spec, own, values)
+        if own is not None and spec.per is not None:
+            cap = spec.cap if option == "--require-budget" else None
+            allowed = _most_by_time(Period(spec.per), own, cap, values)
         if allowed > most:
             what = "SIP" if option == "--require-budget" else "LDP"
             told = "no cap" if own is None else f"{what}({shown_up(own, 5)}) {unit(spec)}"
@@ -190,26 +207,46 @@ def broken_promises(spec: ReleaseSpec, model: StreamModel, required: Required) -
         )
 
 
-def _limit(option: str, text: str) -> tuple[float, int | None]:
-    """A limit and the successive values it is for: 0 for the unit of the rules, None for all."""
+def _limit(option: str, text: str) -> tuple[float, int | Period | None]:
+    """A limit and what it is for: 0 for the unit of the rules, None for all of a stream.
+
+    Else so many successive values, or each period of event time.
+    """
     number, _, over = text.partition("/")
     try:
         most = checks.finite(option, float(number))
         if over in ("value", "stream"):
             return most, 1 if over == "value" else None
+        if over in NAMES:
+            return most, Period(over)
         return most, checks.count(option, int(over)) if over else 0
     except ValueError:
-        rule = "be a number, or one like 0.3/value, 10/50 or 10/stream"
+        rule = "be a number, or one like 0.3/value, 10/50, 10/day or 10/stream"
         raise InvalidParameter(option, text, rule) from None
 
 
-def _most_in(spec: ReleaseSpec, own: float, values: int | None) -> float:
+def _most_by_time(
+    period: Period, own: float, cap: float | None, asked: int | Period | None
+) -> float:
+    """The same under a budget for periods: each value may lie in one of its own."""
+    match asked:
+        case Period():
+            return most_within(period, own, asked)
+        case 0:
+            return own
+        case int():
+            return asked * (own if cap is None else min(own, cap))
+        case None:
+            return math.inf
+
+
+def _most_in(spec: ReleaseSpec, own: float, values: int | Period | None) -> float:
     """The most that some successive values of a stream may leak, all of them if None.
 
     A total may all be spent on one value; windows side by side may each be spent.
     """
     if values == 0 or spec.horizon is not None:
         return own
-    if values is None:
-        return math.inf
+    if values is None or isinstance(values, Period):
+        return math.inf  # nobody knows how many values a period has
     return own * (values if spec.window is None else -(-values // spec.window))

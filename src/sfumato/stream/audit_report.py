@@ -94,6 +94,7 @@ class StreamAudit:
             sum where a budget per step was fixed in advance.
         worst_step: Largest leakage of one step under the model.
         worst_window: Largest leakage of any window of the asked width; None without one.
+        worst_period: Largest leakage within one period, where the budget is for such; else None.
         one_value: What all outputs together told about any one value: the largest change of the
             adversary's belief about it, over all moments and symbols, as a log ratio. Budgets per
             step or window do not bound it. Exact where it fits into memory, and batches can be
@@ -108,6 +109,7 @@ class StreamAudit:
     composed: float = 0.0
     worst_step: float = 0.0
     worst_window: float | None = None
+    worst_period: float | None = None
     one_value: float = 0.0
     loss: float | None = None
     gain: float | None = None

@@ -101,6 +101,8 @@ def differences(event: Event, due: Event, who: str) -> Iterator[str]:
         yield f"{who} must say that the batch began at {due.batch}"
     if event.phase is not None and event.phase != due.phase:
         yield f"{who} must say when its value was: the time lies in another phase"
+    if event.period is not None and event.period != due.period:
+        yield f"{who} must say when its value was: the time lies in another period of the budget"
     for name in ("sip", "ldp"):
         said, true = getattr(event, name).epsilon, getattr(due, name).epsilon
         if said != true:

@@ -6,7 +6,6 @@ import secrets
 from array import array
 from collections import Counter
 from collections.abc import MutableMapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,9 @@ from sfumato.core.state import StreamState
 from sfumato.models.encoding import Unreadable
 from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_checks import Check, CheckedBatch
-from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
+from sfumato.stream.audit_ledger import Coverage, LedgerSide, When, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
-from sfumato.stream.input_rows import phase_of
 from sfumato.stream.learning_plan import signal_column
 from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.true_values import Truth
@@ -47,7 +45,7 @@ class Walk:
         repeats_allowed: Whether rows of a file may come after later ones of their stream.
         file_rows: Rows of the current file.
         file_streams: The streams of the current file.
-        cycle: What comes again under the model, if its phases follow from times.
+        when: What follows from the times of rows.
     """
 
     def __init__(
@@ -70,7 +68,8 @@ class Walk:
         self.report = report
         self.ledger: LedgerSide | None = None
         self.repeats_allowed = False
-        self.cycle = model.cycle if model.cycle is not None and not model.cycle.in_turn else None
+        cycle = model.cycle if model.cycle is not None and not model.cycle.in_turn else None
+        self.when = When(cycle, plan.period)
         self._time: str | None = None
         self._times: dict[str, Time] = {}
         self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
@@ -90,7 +89,7 @@ class Walk:
         Args:
             text: Whether its cells are texts.
             recurs: Whether anything may be said again that it says: by itself, or by files to come.
-            time: The column that phases follow from, under a model that changes with time.
+            time: The column that phases, or periods of the budget, follow from.
         """
         self._time = time
         self._text, self.file_rows, self.file_streams = text, 0, set()
@@ -122,8 +121,8 @@ class Walk:
             return
         try:
             event = read_event(stream, fields, self._model, self._signal)
-            if self.cycle is not None:
-                event = replace(event, phase=phase_of(self.cycle, self._when(fields)))
+            if self.when.asked:
+                event = self.when.said(event, self._time_of(fields))
         except (UnknownSymbol, Unreadable) as problem:
             self._lose(stream, number, str(problem))
             return
@@ -138,7 +137,7 @@ class Walk:
         if len(self._held[stream]) == self._plan.width:
             self._check(stream)
 
-    def _when(self, fields: dict[str, Any]) -> Time:
+    def _time_of(self, fields: dict[str, Any]) -> Time:
         """The time of a row; nobody can say where its stream stands without it."""
         try:
             return Time.of(fields.get(self._time or ""))
@@ -146,9 +145,9 @@ class Walk:
             raise Unreadable(f"the time {problem}") from None
 
     def _check_times(self, rows: Sequence[AuditRow]) -> None:
-        """Under a model that changes with time, values come in the order of their times."""
-        for row in rows if self.cycle is not None else ():
-            stream, time = row.event.stream, self._when(row.fields)
+        """Where anything follows from times, values come in the order of theirs."""
+        for row in rows if self.when.asked else ():
+            stream, time = row.event.stream, self._time_of(row.fields)
             if time.before(self._times.setdefault(stream, time)):
                 raise Unreadable("the time must not lie before that of the row before it")
             self._times[stream] = time
@@ -207,8 +206,8 @@ class Walk:
             if events[0].outcome is Outcome.SKIPPED and not self._skips:
                 rule = "a release never skips a row, unless its rules say --missing skip"
                 raise Unreadable(rule)
-            phase = events[0].phase
-            if events[0].outcome not in _OPEN and self._plan.prepare(state, len(rows), phase):
+            given = (state, len(rows), events[0].phase, events[0].period)
+            if events[0].outcome not in _OPEN and self._plan.prepare(*given):
                 self.report.withheld += len(rows)
             seen = self._observed(state, events)
         except _BROKEN as problem:
@@ -245,8 +244,10 @@ class Walk:
         if len({event.outcome for event in events}) > 1:
             raise Unreadable("the values of a batch must have one outcome")
         released, outcome = [event.released for event in events], events[0].outcome
-        signal, phase = events[0].signal, events[0].phase
-        return self._plan.observed(state, released, outcome, signal, phase)
+        first = events[0]
+        return self._plan.observed(
+            state, released, outcome, first.signal, first.phase, first.period
+        )
 
     def _said_before(self, row: AuditRow, state: StreamState) -> bool:
         """Whether a row only says again what was said before; what is wrong with it is noted.
@@ -267,7 +268,7 @@ class Walk:
         if answer is None:
             return False
         self.report.repeated += 1
-        for rule in differences(row.event, event_of(answer, self.cycle), "the table"):
+        for rule in differences(row.event, event_of(answer, self.when), "the table"):
             self.report.note(row.number, rule)
         return True
 
@@ -282,7 +283,7 @@ class Walk:
         if answer is None:
             note(row.number, "the ledger must hold this event")
             return
-        for rule in differences(event_of(answer, self.cycle), due, "the ledger"):
+        for rule in differences(event_of(answer, self.when), due, "the ledger"):
             note(row.number, rule)
         id_ = row.fields.get("event")
         if id_ is not None and str(id_) != answer.id:
@@ -297,7 +298,7 @@ class Walk:
             return seen
         first = state.sequence
         answers = self.ledger.answers([(state.stream, first, first + len(seen.events))])
-        told = [event_of(answer, self.cycle) for answer in answers or ()]
+        told = [event_of(answer, self.when) for answer in answers or ()]
         if not told or list(map(_what_left, told)) == list(map(_what_left, seen.events)):
             return seen
         try:

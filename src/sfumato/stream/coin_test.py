@@ -112,8 +112,9 @@ class FairCoins:
                 if places is None and self._plan.on_unknown is not Fallback.SUBSTITUTE:
                     return "a value outside the alphabet must not be released as another"
             case Outcome.SUPPRESSED | Outcome.REPEATED:
-                due, phase = len(batch.due), batch.due[0].phase
-                if places is not None and self._plan.prepare(batch.state, due, phase):
+                due, first = len(batch.due), batch.due[0]
+                given = (batch.state, due, first.phase, first.period)
+                if places is not None and self._plan.prepare(*given):
                     return "a value of the alphabet must not be withheld while there is budget"
         return None
 

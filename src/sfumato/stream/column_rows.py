@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.core.arrays import Ints
+from sfumato.core.periods import Period
 from sfumato.models.encoding import Unreadable, text
 from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import Coded
 from sfumato.store.protocol import Identity
 from sfumato.stream.column_times import TimeKeys, time_keys, time_texts
 from sfumato.stream.column_values import Irregular, encoded_values
-from sfumato.stream.input_rows import Reading
+from sfumato.stream.input_rows import Reading, period_of
 from sfumato.stream.kept_columns import kept_column
 from sfumato.tables.arrow_arrays import number_array
 from sfumato.tables.batches import Batch, Column
-from sfumato.tables.cells import Missing
+from sfumato.tables.cells import Missing, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,21 @@ class ColumnReader:
             return None
         column = batch.columns[self._reading.time]
         return time_texts(Column(column.array.take(_arrow(rows.places - batch.first))))
+
+    def periods(self, batch: Batch, rows: RowColumns, period: Period) -> Ints:
+        """The period that each row lies in, as `RowReader` has it.
+
+        Raises:
+            Irregular: If one of them has none.
+        """
+        assert self._reading.time is not None  # `Reading.check` saw to it
+        column = batch.columns[self._reading.time]
+        codes, words = Column(column.array.take(_arrow(rows.places - batch.first))).coded()
+        try:
+            found = [period_of(period, Time.of(word)) for word in words]
+        except Unreadable:
+            raise Irregular from None
+        return np.array(found, dtype=np.int64)[codes]
 
     def ids(self, rows: RowColumns, times: list[str] | None) -> list[str]:
         """What tells the event of each row from all others.

@@ -53,6 +53,9 @@ class FleetStreams(Guarded):
         if plan.policy is None:
             rule = "have a policy: make one with `compile_policy`"
             raise InvalidParameter("plan", "one without", rule)
+        if plan.period is not None:
+            rule = "have no budget for periods of time: step its streams one by one, by the plan"
+            raise InvalidParameter("plan", "one with periods", rule)
         chain = plan.space.chain
         assert isinstance(chain, MarkovChain)  # no other model has a policy
         self.plan, self._policy = plan, plan.policy

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerPeriod, PerStep, Window
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.progress import Progress
@@ -94,6 +94,9 @@ def forecast(
     if isinstance(plan.model, PeriodicChain):
         rule = "be one under a chain that does not change with time, to be forecast"
         raise InvalidParameter("plan", "one with phases", rule)
+    if plan.period is not None:
+        rule = "be one whose budget counts values, to be forecast: nobody knows when values come"
+        raise InvalidParameter("plan", f"one for each {plan.period}", rule)
     if paths is None:
         assert isinstance(plan.model, ValueChain)
         walks = draw_paths(plan.model, length, streams, seed)
@@ -175,5 +178,5 @@ def _step_wise(plan: Plan) -> Plan:
 
 def _scaled(budget: Budget, factor: float) -> Budget:
     match budget:
-        case PerStep() | Horizon() | Window() | Geometric():
+        case PerStep() | Horizon() | Window() | Geometric() | PerPeriod():
             return replace(budget, sip=SIP(budget.sip.epsilon * factor))

@@ -8,6 +8,7 @@ from datetime import date
 
 from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.periods import Period
 from sfumato.core.state import StreamState
 from sfumato.models.cycle import Calendar, Cycle
 from sfumato.models.encoding import Raw, Unreadable, clipped, is_missing, text
@@ -42,8 +43,13 @@ class Reading(EventColumns):
         """The columns to read."""
         return list(dict.fromkeys([model.stream, *model.values, *self.names, *self.keep]))
 
-    def check(self, model: StreamModel) -> None:
-        """Refuse columns that would let a value out, and rules that this model cannot keep."""
+    def check(self, model: StreamModel, period: Period | None = None) -> None:
+        """Refuse columns that would let a value out, and rules that cannot be kept.
+
+        Args:
+            model: The model of the release.
+            period: The periods of time that its budget is for, if it is for such.
+        """
         if self.event is not None and self.event in model.values:
             rule = "not hold the values: ids are released"
             raise InvalidParameter("the event column", self.event, rule)
@@ -51,6 +57,8 @@ class Reading(EventColumns):
             raise InvalidParameter("the time column", self.time, "hold times alone")
         self._check_kept(model)
         self._check_phases(model)
+        if period is not None:
+            self._check_times(f"the budget is for each {period}", "periods")
         if self.missing is Missing.SYMBOL and MISSING_SYMBOL not in model.alphabet:
             rule = f"come with a model that knows the symbol {MISSING_SYMBOL}: fit it so"
             raise InvalidParameter("missing", "symbol", rule)
@@ -65,14 +73,17 @@ class Reading(EventColumns):
                 rule = "not be drop: values have phases in turn, so a missing one has its own, too"
                 raise InvalidParameter("missing (--missing)", self.missing.value, rule)
             return
+        self._check_times(f"the model changes with time ({model.cycle})", "phases")
+
+    def _check_times(self, because: str, read: str) -> None:
+        """Refuse to leave an audit without the times that it reads phases or periods from."""
         if self.time is None:
-            rule = f"be given: the model changes with time ({model.cycle})"
-            raise InvalidParameter("the time column (--time)", None, rule)
+            raise InvalidParameter("the time column (--time)", None, f"be given: {because}")
         if self.time not in self.keep:
-            rule = f"name {self.time!r}: phases are public, and an audit reads them from the times"
+            rule = f"name {self.time!r}: {read} are public, and an audit reads them from the times"
             raise InvalidParameter("keep (--keep)", self.keep, rule)
         if self.late is not Late.REFUSE:
-            rule = "be refuse: a model that changes with time follows the order of times"
+            rule = f"be refuse: {because}, and follows the order of times"
             raise InvalidParameter("late (--late)", self.late.value, rule)
 
     def _check_kept(self, model: StreamModel) -> None:
@@ -100,6 +111,7 @@ class Row(EventRow):
         beside: Cells that leave beside the answer.
         tag: Keyed digest of the value.
         phase: That of its time, under a model that changes with time.
+        period: That of its time, under a budget for periods of time.
     """
 
     symbol: Label | None
@@ -107,10 +119,18 @@ class Row(EventRow):
     beside: tuple[str | None, ...]
     tag: bytes
     phase: int | None = None
+    period: int | None = None
 
 
 class RowReader:
     """Reads the rows of one input, chunk by chunk.
+
+    Args:
+        path: The input, for messages.
+        model: How its values become symbols.
+        reading: Which columns mean what.
+        source: The input as the ledger knows it.
+        period: The periods of time that the budget is for, if it is for such.
 
     Attributes:
         path: The input, for messages.
@@ -119,8 +139,16 @@ class RowReader:
         clipped: How many lay beyond the range of the model and were taken for its edge.
     """
 
-    def __init__(self, path: str, model: StreamModel, reading: Reading, source: Input) -> None:
+    def __init__(
+        self,
+        path: str,
+        model: StreamModel,
+        reading: Reading,
+        source: Input,
+        period: Period | None = None,
+    ) -> None:
         self.path, self.model = path, model
+        self._period = period
         self._reading = reading
         self._source = source
         self._events = EventReader(path, reading, source.label)
@@ -152,16 +180,17 @@ class RowReader:
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
             beside = tuple(as_text(columns[name][offset]) for name in reading.keep)
-            phase = self._phase(time, place)
-            yield Row(id_, stream, place, time, symbol, silent, beside, tag, phase)
+            when = self._when(time, place)
+            yield Row(id_, stream, place, time, symbol, silent, beside, tag, *when)
 
-    def _phase(self, time: Time | None, place: int) -> int | None:
-        """The phase of a row; None where there are none, or values have them in turn."""
-        cycle = self.model.cycle
-        if cycle is None or cycle.in_turn:
-            return None
+    def _when(self, time: Time | None, place: int) -> tuple[int | None, int | None]:
+        """Phase and period of a row; None where there are none, or phases come in turn."""
+        cycle, period = self.model.cycle, self._period
         try:
-            return phase_of(cycle, time)
+            return (
+                None if cycle is None or cycle.in_turn else phase_of(cycle, time),
+                None if period is None else period_of(period, time),
+            )
         except Unreadable as problem:
             raise BadTable(self.path, place, str(problem)) from None
 
@@ -254,6 +283,23 @@ def phase_of(cycle: Cycle, time: Time | None) -> int:
         raise Unreadable("the time must say the hour: the model changes with it, and days have all")
     try:
         return cycle.at(time.value)
+    except InvalidParameter as problem:
+        raise Unreadable(f"the time must {problem.rule}") from None
+
+
+def period_of(period: Period, time: Time | None) -> int:
+    """The period of the time of a row, or the rule that was broken.
+
+    Examples:
+        >>> period_of(Period("day"), Time.of("1970-01-02T01:30+02:00"))
+        0
+    """
+    if time is None:
+        raise Unreadable("the time must be given")
+    if not time.clock and period.needs_clock:
+        raise Unreadable(f"the time must say the hour: the budget is for each {period}")
+    try:
+        return period.at(time.value)
     except InvalidParameter as problem:
         raise Unreadable(f"the time must {problem.rule}") from None
 

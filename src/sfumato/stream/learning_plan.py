@@ -67,11 +67,15 @@ class LearningPlan(VersionPlan):
         return self.history.plan(number or 0).begin(stream)
 
     def prepare(
-        self, state: StreamState, values: int | None = None, phase: int | None = None
+        self,
+        state: StreamState,
+        values: int | None = None,
+        phase: int | None = None,
+        period: int | None = None,
     ) -> StepDesign | None:
         """The channel of the next step."""
         plan, own, _ = self._due(state)
-        return plan.prepare(own, values, phase)
+        return plan.prepare(own, values, phase, period)
 
     def step(
         self,
@@ -80,14 +84,19 @@ class LearningPlan(VersionPlan):
         randomness: Randomness,
         recalled: Sequence[object] = (),
         phase: int | None = None,
+        period: int | None = None,
     ) -> tuple[Events, StreamState]:
         """Release one value under the version that is due."""
         plan, own, number = self._due(state)
-        events, following = plan.step(own, values, randomness, recalled, phase)
+        events, following = plan.step(own, values, randomness, recalled, phase, period)
         return self._charged(number, own, events, following)
 
     def skip(
-        self, state: StreamState, values: int = 1, phase: int | None = None
+        self,
+        state: StreamState,
+        values: int = 1,
+        phase: int | None = None,
+        period: int | None = None,
     ) -> tuple[Events, StreamState]:
         """Refused: bets need a value at every moment."""
         rule = "be there at every moment: what is proven needs all outputs of a stream"
@@ -100,12 +109,13 @@ class LearningPlan(VersionPlan):
         outcome: Outcome = Outcome.RELEASED,
         signal: int | None = None,
         phase: int | None = None,
+        period: int | None = None,
     ) -> Observed:
         """What anybody can compute who sees a released value; `signal` names its version."""
         if outcome is not Outcome.RELEASED:
             raise InvalidParameter("outcome", outcome.value, "be a release")
         plan, own, number = self._due(state)
-        seen = plan.observed(own, outputs, outcome, phase=phase)
+        seen = plan.observed(own, outputs, outcome, phase=phase, period=period)
         events, following = self._charged(number, own, seen.events, seen.following)
         return seen._replace(events=events, following=following)
 

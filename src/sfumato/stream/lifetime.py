@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
-from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerPeriod, PerStep, Window
 from sfumato.core.guarantees import SIP
 from sfumato.core.numerics import up
 from sfumato.models.markov import MarkovChain
@@ -61,6 +61,9 @@ def one_value_bound(
     """
     if length is not None:
         checks.count("length", length)
+    if isinstance(budget, PerPeriod):
+        # Each value may lie in a period of its own: no more is known than the most of a value.
+        budget = PerStep(SIP(budget.most_at_once()), budget.ldp)
     plain = _plain_sum(budget, length)
     if isinstance(budget, Horizon | Geometric) or chain is None:
         return LifetimeBound(SIP(plain), "the sum of all steps")
@@ -75,7 +78,7 @@ def _amount(budget: Budget) -> float:
     return budget.sip.epsilon if budget.ldp is None else min(budget.sip.epsilon, budget.ldp.epsilon)
 
 
-def _plain_sum(budget: Budget, length: int | None) -> float:
+def _plain_sum(budget: PerStep | Horizon | Window | Geometric, length: int | None) -> float:
     amount = _amount(budget)
     match budget:
         case Horizon() | Geometric():

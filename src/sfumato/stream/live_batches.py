@@ -89,7 +89,7 @@ class LiveBatches(LiveJob[StreamState]):
 
     def check(self, state: StreamState) -> None:
         """Refuse a value before it waits, if nothing may leave any more."""
-        due = self._plan.allowance(state.ledger, self._plan.width)
+        due = self._plan.allowance(state.counted, self._plan.width)
         if due.exhausted and self._plan.on_exhausted is Fallback.REFUSE and self.width > 1:
             raise BudgetExceeded(state.stream, state.sequence, "something", due)
 
@@ -123,7 +123,7 @@ class LiveBatches(LiveJob[StreamState]):
 
 def stream_account(plan: Plan, state: StreamState, account: StreamAccount) -> StreamAccount:
     """The account of a stream, with what its plan leaves for the next value or batch."""
-    due, budget = plan.allowance(state.ledger, plan.width), plan.budget
+    due, budget = plan.allowance(state.counted, plan.width), plan.budget
     steps = budget.steps - state.ledger.count if isinstance(budget, Horizon) else None
     return replace(
         account,

@@ -48,6 +48,9 @@ def open_release(
         raise InvalidParameter("model", None, "be given: a release of streams has one")
     spec = parse_spec(rules, "the rules")
     plan = spec.plan(model, policy)
+    if plan.period is not None:
+        rule = "be for values: live events need not have times, so none are told to the plan"
+        raise InvalidParameter("budget", f"one for each {plan.period}", rule)
     plan.check_coins(coins)
     missing = choice("missing", Missing, spec.missing)
     late = choice("late", Late, spec.late)

@@ -33,7 +33,7 @@ import numpy as np
 
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
-from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerPeriod, PerStep, Window
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss, as_matrix
 from sfumato.models.markov import MarkovChain
@@ -130,6 +130,9 @@ def allowed(budget: Budget, steps: int) -> Spending:
             return Spending(each * math.ceil(steps / budget.width), each)
         case Horizon() | Geometric():
             return Spending(each, each)
+        case PerPeriod():
+            # Each value may lie in a period of its own.
+            return Spending(budget.most_at_once() * steps, budget.most_at_once())
 
 
 def _leakages(spending: Spending) -> Floats:

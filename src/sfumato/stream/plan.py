@@ -40,6 +40,8 @@ class Plan(PlanTerms):
             time every step is given the phase of its value, which is public and must not follow
             from the value; where values have phases in turn, the plan knows it.
         budget: What may leak; its steps are values, so a batch of 5 may leak what 5 values may.
+            Under one for periods of time (`PerPeriod`) every step is given the number of the period
+            that its value lies in, which is public and never falls.
         loss: What it costs to release one symbol when another is true, value by value; or one
             batch when another is true. In batches a loss of single values adds up.
         width: Most values of a batch.
@@ -79,8 +81,13 @@ class Plan(PlanTerms):
         bounds = None if chains is None else as_bounds(first_beliefs(chains))
         return StreamState(self.fingerprint, stream, 0, self._first, Ledger(), bounds=bounds)
 
-    def _arrived(self, state: StreamState, phase: int | None) -> StreamState:
-        """The state with a belief about the value that is due, in its phase."""
+    def _arrived(
+        self, state: StreamState, phase: int | None, period: int | None = None
+    ) -> StreamState:
+        """The state with a belief about the value that is due, in its phase and period."""
+        begun = self.period_begun(state, period)
+        if begun is not state.period:
+            state = replace(state, period=begun)
         if phase is None:
             return state
         assert isinstance(self.space, LastValue)  # models with phases have no other
@@ -89,18 +96,26 @@ class Plan(PlanTerms):
 
     def belief(self, state: StreamState, phase: int | None = None) -> Belief:
         """The adversary's belief about what is due: the next value, in its phase."""
-        return self._arrived(state, self.phase(state, phase)).belief
+        due = self.phase(state, phase)
+        if due is None:
+            return state.belief
+        assert isinstance(self.space, LastValue)  # models with phases have no other
+        return self.space.arrived(state.belief, state.sequence, due)
 
     def prepare(
-        self, state: StreamState, values: int | None = None, phase: int | None = None
+        self,
+        state: StreamState,
+        values: int | None = None,
+        phase: int | None = None,
+        period: int | None = None,
     ) -> StepDesign | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
         self.check_own(state)
-        return self._prepared(self._arrived(state, self.phase(state, phase)), values)
+        return self._prepared(self._arrived(state, self.phase(state, phase), period), values)
 
     def _prepared(self, state: StreamState, values: int | None) -> StepDesign | None:
         length = self._length(self.width if values is None else values)
-        ready = due_channel(self, state, length, self.allowance(state.ledger, length))
+        ready = due_channel(self, state, length, self.allowance(state.counted, length))
         return ready.found if ready and ready.covered else None
 
     def step(
@@ -110,6 +125,7 @@ class Plan(PlanTerms):
         randomness: Randomness,
         recalled: Sequence[object] = (),
         phase: int | None = None,
+        period: int | None = None,
     ) -> tuple[Events, StreamState]:
         """Release one batch.
 
@@ -120,6 +136,7 @@ class Plan(PlanTerms):
             recalled: The true symbols before them that the channel looks at, with a memory of
                 more than one batch.
             phase: That of the value, for a model that changes with time.
+            period: That of the value, for a budget for periods of time.
 
         Raises:
             BudgetExceeded: If the budget is gone and the plan says to refuse.
@@ -128,9 +145,9 @@ class Plan(PlanTerms):
         """
         self.check_own(state)
         due = self.phase(state, phase)
-        arrived = self._arrived(state, due)
+        arrived = self._arrived(state, due, period)
         events, following = self._step(arrived, values, randomness, recalled, due)
-        return _phased(events, due), following
+        return _timed(events, due, period), following
 
     def _step(
         self,
@@ -146,12 +163,13 @@ class Plan(PlanTerms):
             rule = f"be the {self.recalled(state)} true values before the batch"
             raise InvalidParameter("recalled", f"{len(recalled)} values", rule)
         self.check_coins(randomness)
-        allowance = self.allowance(state.ledger, length)
+        allowance = self.allowance(state.counted, length)
         ready = due_channel(self, state, length, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, length, allowance, ready)
         # Nothing is drawn before it is certain that something may leave.
-        coins = randomness.at(self.address(state.stream, state.sequence, phase))
+        period = None if state.period is None else state.period.index
+        coins = randomness.at(self.address(state.stream, state.sequence, phase, period))
         places = [self.model.alphabet.place(value) for value in (*recalled, *values)]
         partition = ready.found.partition
         if min(places) >= 0:
@@ -166,13 +184,17 @@ class Plan(PlanTerms):
         return self._released(state, length, ready, output)
 
     def skip(
-        self, state: StreamState, values: int = 1, phase: int | None = None
+        self,
+        state: StreamState,
+        values: int = 1,
+        phase: int | None = None,
+        period: int | None = None,
     ) -> tuple[Events, StreamState]:
         """Let some moments pass without a release; the belief moves on, nothing is spent."""
         self.check_own(state)
         due = self.phase(state, phase)
-        events, following = self._skipped(self._arrived(state, due), values)
-        return _phased(events, due), following
+        events, following = self._skipped(self._arrived(state, due, period), values)
+        return _timed(events, due, period), following
 
     def _skipped(self, state: StreamState, values: int) -> tuple[Events, StreamState]:
         return self._silent(state, self._length(values), Outcome.SKIPPED, None)
@@ -184,6 +206,7 @@ class Plan(PlanTerms):
         outcome: Outcome = Outcome.RELEASED,
         signal: int | None = None,
         phase: int | None = None,
+        period: int | None = None,
     ) -> tuple[Events, StreamState]:
         """What anybody can compute who sees a released batch: certificates and the belief after it.
 
@@ -193,11 +216,12 @@ class Plan(PlanTerms):
             outcome: How.
             signal: That of the event, for a far-sighted plan.
             phase: That of the value, for a model that changes with time.
+            period: That of the value, for a budget for periods of time.
 
         Raises:
             InvalidParameter: If this plan could not have produced the batch here.
         """
-        seen = self.observed(state, outputs, outcome, signal, phase)
+        seen = self.observed(state, outputs, outcome, signal, phase, period)
         return seen.events, seen.following
 
     def observed(
@@ -207,12 +231,13 @@ class Plan(PlanTerms):
         outcome: Outcome = Outcome.RELEASED,
         signal: int | None = None,
         phase: int | None = None,
+        period: int | None = None,
     ) -> Observed:
         """The same as `observe`, with the channel that it came from."""
         self.check_own(state)
         due = self.phase(state, phase)
-        seen = self._observed(self._arrived(state, due), outputs, outcome, signal)
-        return seen if due is None else seen._replace(events=_phased(seen.events, due))
+        seen = self._observed(self._arrived(state, due, period), outputs, outcome, signal)
+        return seen._replace(events=_timed(seen.events, due, period))
 
     def _observed(
         self,
@@ -226,7 +251,7 @@ class Plan(PlanTerms):
         if outcome is not Outcome.RELEASED:
             self._check_signal(signal, due=False)
             return Observed(*self._observed_silence(state, outputs, outcome))
-        ready = due_channel(self, state, length, self.allowance(state.ledger, length))
+        ready = due_channel(self, state, length, self.allowance(state.counted, length))
         if ready is None or not ready.covered:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
         places = self.model.alphabet.indices(outputs)
@@ -336,6 +361,7 @@ class Plan(PlanTerms):
             ledger=state.ledger.charged(charge, self.budget.memory, len(outputs)),
             last=last,
             bounds=bounds,
+            period=None if state.period is None else state.period.charged(charge, len(outputs)),
         )
         return events, following
 
@@ -356,9 +382,11 @@ class Observed(NamedTuple):
     output: int | None = None
 
 
-def _phased(events: Events, phase: int | None) -> Events:
-    """What happened, with the phase it happened in."""
-    return events if phase is None else tuple(replace(event, phase=phase) for event in events)
+def _timed(events: Events, phase: int | None, period: int | None) -> Events:
+    """What happened, with the phase and the period it happened in."""
+    if phase is None and period is None:
+        return events
+    return tuple(replace(event, phase=phase, period=period) for event in events)
 
 
 def _drawn_from(masses: Floats, coins: Randomness) -> int:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from sfumato.core import checks, limits
 from sfumato.core.belief import Belief, Model
-from sfumato.core.budgets import Allowance, Budget, PerStep
+from sfumato.core.budgets import Allowance, Budget, PerPeriod, PerStep
 from sfumato.core.digest import digest
 from sfumato.core.errors import InsecureRandomness, InvalidParameter
-from sfumato.core.ledger import Ledger
+from sfumato.core.ledger import Ledger, PeriodLedger
 from sfumato.core.loss import Loss, as_loss
+from sfumato.core.periods import Period
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
 from sfumato.core.state import StreamState
@@ -49,6 +50,7 @@ class PlanTerms:
     robust: PlausibleChains | None = None
     space: BeliefSpace = field(init=False, repr=False)
     in_batches: bool = field(init=False, repr=False)
+    period: Period | None = field(init=False, repr=False)
     fingerprint: str = field(init=False)
     _first: Belief = field(init=False, repr=False)
 
@@ -65,6 +67,7 @@ class PlanTerms:
         object.__setattr__(self, "loss", self._own_loss())
         # Asked at every step: an attribute is found in a quarter of the time of a property.
         object.__setattr__(self, "in_batches", isinstance(self.loss, BatchLoss))
+        object.__setattr__(self, "period", self._own_period())
         object.__setattr__(self, "sight", own_sight(self.method, self._given(), self._seen))
         asked = (self.model, self.loss, self.width, self.memory, self.method, self.listed)
         object.__setattr__(self, "space", space_of(*asked, self.policy, self.sight))
@@ -72,6 +75,15 @@ class PlanTerms:
             self._check_robust(self.robust)
         object.__setattr__(self, "_first", self.space.first())
         object.__setattr__(self, "fingerprint", self._digest())
+
+    def _own_period(self) -> Period | None:
+        """The periods of time that the budget is for, if it is for such."""
+        if not isinstance(self.budget, PerPeriod):
+            return None
+        if self.in_batches:
+            rule = "be 1, without a memory: a batch might lie in two periods of the budget"
+            raise InvalidParameter("width", self.width, rule)
+        return self.budget.period
 
     def _given(self) -> ValueFunction | None:
         """The value function of the policy, or of the plan itself."""
@@ -132,21 +144,34 @@ class PlanTerms:
             raise InvalidParameter("robust", "others", rule)
         first_beliefs(chains)
 
-    def address(self, stream: str, sequence: int, phase: int | None = None) -> Address:
+    def address(
+        self, stream: str, sequence: int, phase: int | None = None, period: int | None = None
+    ) -> Address:
         """Where the coins of a step are; another plan has others.
 
-        So has another phase, where phases follow from times: it shapes the answer, and a key that
-        meets the values again, at other times, must not draw from other channels with equal coins.
+        So has another phase, where phases follow from times, and another period of the budget: they
+        shape the answer, and a key that meets the values again, at other times, must not draw from
+        other channels with equal coins.
         """
         plan = self.fingerprint
         if phase is not None and not self._in_turn:
             plan = digest("plan in a phase", plan, phase)
+        if period is not None:
+            plan = digest("plan in a period", plan, period)
         return Address(Domain.STREAM, plan, stream, sequence)
 
     @property
     def _in_turn(self) -> bool:
         """Whether the phase of a value follows from its place in the stream."""
         return isinstance(self.model, PeriodicChain) and self.model.cycle.in_turn
+
+    @property
+    def by_fleet(self) -> bool:
+        """Whether many streams are stepped together by compiled loops, value by value.
+
+        They do not know when a value was, so a budget for periods of time goes row by row.
+        """
+        return self.policy is not None and not self.in_batches and self.period is None
 
     def recalled(self, state: StreamState) -> int:
         """How many past values the channel of the next step looks at."""
@@ -172,8 +197,37 @@ class PlanTerms:
             raise InvalidParameter("phase", phase, "be that of the value")
         return due
 
+    def period_begun(self, state: StreamState, period: int | None) -> PeriodLedger | None:
+        """What was spent in the period of the next value: nothing, if it is a new one.
+
+        Args:
+            state: Where the stream stands.
+            period: Number of the period, under a budget for periods of time.
+
+        Raises:
+            InvalidParameter: If a period is missing or lies before the last one, or is given and
+                there is none.
+        """
+        if self.period is None:
+            if period is not None:
+                rule = "not be given: the budget is not for periods of time"
+                raise InvalidParameter("period", period, rule)
+            return None
+        if period is None:
+            rule = f"be given with each value: the budget is for each {self.period}"
+            raise InvalidParameter("period", None, rule)
+        last = state.period
+        if last is None or period > last.index:
+            return PeriodLedger(period)
+        if period < last.index:
+            raise InvalidParameter("period", period, "not lie before that of the value before it")
+        return last
+
     def allowance(self, ledger: Ledger, values: int) -> Allowance:
-        """What the next step may leak: what the budget says, and at most the policy's part."""
+        """What the next step may leak: what the budget says, and at most the policy's part.
+
+        The ledger is that which counts: `StreamState.counted`.
+        """
         # A window must know how long batches can get, to leave room for those to come.
         due = self.budget.allowance(ledger, values, self.width)
         if self.policy is None or due.pause:
@@ -197,6 +251,10 @@ class PlanTerms:
             # Charges that are missing from a window would be spent again.
             rule = "have the last charges of its window one by one"
             raise InvalidParameter("ledger", f"{len(ledger.recent)} charges", rule)
+        if (state.period is not None) != (self.period is not None and ledger.count > 0):
+            # A stream that has lost its period would have all of its budget again.
+            rule = "say what was spent in the last period, if the budget is for periods"
+            raise InvalidParameter("state", "another account", rule)
         if (state.bounds is None) != (self.robust is None):
             raise InvalidParameter("state", "other bounds", "say what may be believed, if many may")
         joint, drift, first = state.belief.joint, state.belief.drift, self._first.joint

@@ -38,7 +38,8 @@ class PossibleDraws:
         """Look at one batch; where nothing new left, nothing was drawn."""
         if batch.design is None or batch.output is None:
             return
-        place = batch.stream, batch.state.sequence, batch.due[0].phase
+        first = batch.due[0]
+        place = batch.stream, batch.state.sequence, first.phase, first.period
         word = self._coins.at(self._plan.address(*place)).words(1)
         channel = batch.design.design.channel
         drawn = channel.draw(np.arange(channel.size), np.repeat(word, channel.size))

@@ -108,7 +108,8 @@ class InstantRelease(_Release):
         model: What the adversary is assumed to know; full support. Under a `PeriodicChain` every
             value comes with its phase, unless it has it in turn.
         budget: What may leak: a `SIP` amount for every step, or a `Horizon`, `Window` or
-            `Geometric` total.
+            `Geometric` total. Under a `PerPeriod` total every value comes with the number of the
+            period that it lies in: `release(value, period=day.at(moment))`.
         loss: What it costs to release one symbol when another is true.
         stream: Name of the stream.
         randomness: Coins; fresh ones from `secure()` unless given.
@@ -145,41 +146,44 @@ class InstantRelease(_Release):
         super().__init__(plan, stream, randomness, state)
         self._state = self._begun
         self._compiled: SingleStream | None = None
-        if plan.policy is not None:
+        if plan.by_fleet:
             plan.check_coins(self._randomness)
             self._compiled = SingleStream(plan, self._state)
 
-    def __call__(self, value: object, phase: int | None = None) -> Label | None:
+    def __call__(
+        self, value: object, phase: int | None = None, period: int | None = None
+    ) -> Label | None:
         """Release one value; None when it was suppressed."""
         with self._lock:
-            if self._compiled is not None and phase is None:
+            if self._compiled is not None and phase is None and period is None:
                 # No event is made here: its guarantees would take longer than the release.
                 place = self._quick(self._compiled, value)
                 if place >= 0:
                     return self.plan.model.alphabet.labels[place]
-            return self._slow(value, phase).released
+            return self._slow(value, phase, period).released
 
-    def step(self, value: object, phase: int | None = None) -> Event:
+    def step(self, value: object, phase: int | None = None, period: int | None = None) -> Event:
         """Release one value and say what it cost."""
         with self._lock:
-            if self._compiled is not None and phase is None:
+            if self._compiled is not None and phase is None and period is None:
                 place = self._quick(self._compiled, value)
                 if place >= 0:
                     return self._compiled.event(place)
-            return self._slow(value, phase)
+            return self._slow(value, phase, period)
 
     def _quick(self, compiled: SingleStream, value: object) -> int:
         place = self.plan.model.alphabet.place(value)
         return place if place < 0 else compiled.release(place, self._randomness)
 
-    def _slow(self, value: object, phase: int | None) -> Event:
-        stepped = self.plan.step(self._now(), [value], self._randomness, phase=phase)
+    def _slow(self, value: object, phase: int | None, period: int | None) -> Event:
+        now, when = self._now(), (phase, period)
+        stepped = self.plan.step(now, [value], self._randomness, (), *when)
         return self._moved(*stepped)
 
-    def skip(self, phase: int | None = None) -> Event:
+    def skip(self, phase: int | None = None, period: int | None = None) -> Event:
         """Let a moment pass without a release."""
         with self._lock:
-            return self._moved(*self.plan.skip(self._now(), phase=phase))
+            return self._moved(*self.plan.skip(self._now(), 1, phase, period))
 
     def _moved(self, events: tuple[Event, ...], state: StreamState) -> Event:
         if self._compiled is not None:

@@ -79,6 +79,8 @@ def could_seek_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
     """Whether there is a total for which the best bursts can be sought, however long it takes."""
     if spec.budget is None or spec.first is not None or spec.batch is not None:
         return False
+    if spec.per is not None:  # how many values share it depends on when they come
+        return False
     if spec.robust is not None:  # the search follows one belief
         return False
     return not isinstance(model.chain, PatternLibrary | PeriodicChain)
@@ -125,8 +127,8 @@ def with_bursts(
     """
     from sfumato.stream.burst_search import best_bursts
 
-    if spec.budget is None:
-        rule = "come with --budget: else there is nothing to spread"
+    if spec.budget is None or spec.per is not None:
+        rule = "come with --budget, without --per: else there is nothing to spread"
         raise InvalidParameter("--every", "auto", rule)
     if spec.width(model) is not None:
         raise InvalidParameter("--every", "auto", "be a number for batches")

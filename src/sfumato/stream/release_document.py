@@ -16,7 +16,7 @@ from sfumato.stream.seal import Seal
 from sfumato.tables.documents import read_document
 from sfumato.tables.named_loss import NAMED_LOSSES, read_matrix
 
-_IF_GIVEN = ("every", "first", "cap", "thrift", "robust", "learn", "event", "time", "sealed")
+_IF_GIVEN = ("every", "first", "cap", "per", "thrift", "robust", "learn", "event", "time", "sealed")
 
 
 def beside(path: str) -> Path:

@@ -132,7 +132,7 @@ def release_table(
     reading, ledger, document = spec.reading, spec.ledger, spec.document
     if plan.model.fingerprint != model.chain.fingerprint:
         raise InvalidParameter("plan", "that of another model", "be made for the given model")
-    reading.check(model)
+    reading.check(model, plan.period)
     if same_file(source.path, output.path):
         raise BadTable(output.path, None, "the output must not be the input")
     others = [source.path, output.path, str(beside(output.path))]
@@ -181,9 +181,8 @@ def release_table(
 
 def _by_columns(source: Table, plan: Plan, spec: RunSpec) -> bool:
     """Whether many rows are read and answered together: value by value, by a policy."""
-    alone = plan.policy is not None and not plan.in_batches
     there = source.is_standard or Path(source.path).is_file()
-    return alone and spec.wait is None and there
+    return plan.by_fleet and spec.wait is None and there
 
 
 def _store(source: Table, plan: Plan, spec: RunSpec) -> SqliteStore | UnkeptStore:
@@ -208,7 +207,7 @@ def _begun(
     """A run over a source that nothing has been read of."""
     reading, path, kind = spec.reading, source.path, state_kind(plan)
     begun = store.begin(spec.source_name or Path(path).name, reading.identity, spec.again)
-    reader = RowReader(path, model, reading, begun)
+    reader = RowReader(path, model, reading, begun, plan.period)
     if isinstance(plan, LearningPlan):
         ledgered = LedgeredRun(store, begun, kind)
         checks = RowChecks(path, ledgered, reading, remark)

@@ -15,6 +15,7 @@ from sfumato.core.bursts import spread_out
 from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.periods import Period
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
@@ -28,6 +29,7 @@ from sfumato.store.protocol import Job
 from sfumato.stream.learning_rules import CONFIDENCE, FIRST, READY, SCOUTS, LearningRules
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.model_loss import default_loss, named_batch_loss
+from sfumato.stream.period_rules import budget_by_time
 from sfumato.stream.plan import Plan
 from sfumato.stream.seal import Seal
 from sfumato.tables.named_loss import named_loss
@@ -95,6 +97,9 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         budget: total leakage, with either
         horizon: the number of steps it is for, or
         window: the number of successive steps it is for, wherever they begin.
+        per: The total is for each such period of event time: `hour`, `day`, `week`, `month` or a
+            number of seconds; with a cap on each value, or a horizon: the number of values that are
+            expected in a period.
         ldp: Cap on the model-free leakage, over the same steps as the budget.
         every: Spend a total in bursts, so many values apart; evenly if not given.
         first: How many times what the others get is for the first burst.
@@ -119,8 +124,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         model: Fingerprint of the chain it was used with.
         learn: When it learns, if it starts from nothing; None for a release with a model.
         event: The input column that event ids came from; the output then has a column `event`.
-        time: The column of times that phases came from, under a model that changes with time; it is
-            among those that were kept.
+        time: The column of times that phases came from, under a model that changes with time, or
+            periods of the budget; it is among those that were kept.
         sealed: How the file beside the rules was when it was written.
 
     Examples:
@@ -150,6 +155,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     every: int | None = None
     first: float | None = None
     cap: float | None = None
+    per: str | None = None
     thrift: float | None = None
     robust: float | ChainBounds | None = None
     learn: LearningSpec | None = None
@@ -158,7 +164,9 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sealed: Seal | None = None
 
     def schedule(self) -> Budget:
-        """The budget, checked: exactly one of the three forms, a total perhaps in bursts."""
+        """The budget, checked: exactly one of the four forms, a total perhaps in bursts."""
+        if self.per is not None:
+            return budget_by_time(self, Period(self.per))
         even = self._even()
         asked = {"every": self.every, "first": self.first, "cap": self.cap}
         given = [(name, value) for name, value in asked.items() if value is not None]
@@ -370,8 +378,11 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def per_step(self) -> tuple[float, float | None]:
         """An even share of the budget for one step or burst: under the model, and whatever it."""
-        parts = -(-(self.horizon or self.window or 1) // (self.every or 1))
+        parts: float = -(-(self.horizon or self.window or 1) // (self.every or 1))
         total = self.epsilon if self.budget is None else self.budget
         if total is None:
             raise InvalidParameter("budget", None, "be given")
+        if self.per is not None and self.cap is not None:
+            # Of the values that are expected; where values are few, one may get up to its cap.
+            parts = max(parts, total / self.cap)
         return total / parts, None if self.ldp is None else self.ldp / parts

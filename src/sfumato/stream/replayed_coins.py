@@ -67,8 +67,8 @@ class ReplayedCoins:
         if batch.due[0].outcome is Outcome.SKIPPED and symbols[0] in (None, MISSING_SYMBOL):
             return  # a moment without a value: nothing was drawn
         try:
-            phase = batch.due[0].phase
-            events, _ = self._plan.step(batch.state, symbols, self._coins, recalled, phase)
+            when = batch.due[0].phase, batch.due[0].period
+            events, _ = self._plan.step(batch.state, symbols, self._coins, recalled, *when)
         except SfumatoError:
             self._note(batch, "the plan refuses this value, and something left for it")
             return

@@ -234,8 +234,7 @@ class RowRun:
     def _release(self, rows: dict[str, Row], released: Leaving, group: Group[StreamState]) -> None:
         """Draw answers for rows; values of one stream in their order."""
         # A fleet answers in another order than rows came: after a bad one, some would have been.
-        together = self._plan.policy is not None and not self._plan.in_batches
-        if together and len(rows) >= _FEW and not self._checks.live:
+        if self._plan.by_fleet and len(rows) >= _FEW and not self._checks.live:
             self._release_together(list(rows.values()), released, group)
             return
         early = self._plan.in_batches and self._plan.on_unknown is Fallback.REFUSE
@@ -259,7 +258,7 @@ class RowRun:
             last = self._batches[row.stream].rows[-1].id
             self._complete(row.stream, released, group)
             before = released.pop(last)
-        events, state = self._plan.skip(group.state(row.stream), phase=row.phase)
+        events, state = self._plan.skip(group.state(row.stream), 1, row.phase, row.period)
         passed = self._answers([row], events)
         group.add(passed, row.stream, state)
         released[row.id] = [*before, *passed]
@@ -269,8 +268,8 @@ class RowRun:
         rows = self._batches[stream].rows
         values = [row.symbol for row in rows]
         try:
-            now = group.state(stream)
-            events, state = self._plan.step(now, values, self._randomness, phase=rows[-1].phase)
+            now, when = group.state(stream), (rows[-1].phase, rows[-1].period)
+            events, state = self._plan.step(now, values, self._randomness, (), *when)
         except _REFUSALS as problem:
             raise self._refused(rows[-1], problem, group) from problem
         del self._batches[stream]
@@ -356,6 +355,8 @@ class RowRun:
             rule += " suppress or repeat"
             if isinstance(self._plan.budget, Horizon):
                 rule += "; for longer streams release with a longer --horizon, or with --window"
+            if self._plan.period is not None:
+                rule += f", until the next {self._plan.period} begins"
         if isinstance(problem, UnknownSymbol):
             rule += _REMEDY
         return BadTable(self._reader.path, row.place, rule)

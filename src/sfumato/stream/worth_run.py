@@ -37,7 +37,7 @@ class WorthRowRun(RowRun):
 
     def _complete(self, stream: str, released: Leaving, group: Group[StreamState]) -> None:
         (row,), state = self._batches[stream].rows, group.state(stream)
-        found = self._plan.prepare(state, 1, row.phase)
+        found = self._plan.prepare(state, 1, row.phase, row.period)
         super()._complete(stream, released, group)
         silent = self._unsaid(state, row)
         self._steps += 1

@@ -32,6 +32,7 @@ class Rules(TypedDict, total=False):
     every: int
     first: float
     cap: float
+    per: str
     loss: str | list[list[float]]
     method: str
     thrift: float
@@ -104,7 +105,9 @@ def release(
     """
     named = named_model(model, stream, value)
     kept = (order,) if keep is None else keep
-    spec = ReleaseSpec(**rules, keep=kept, independent=independent, event=id)
+    # Periods of a budget follow from the column of order, and audits read them there.
+    time = None if rules.get("per") is None else order
+    spec = ReleaseSpec(**rules, keep=kept, independent=independent, event=id, time=time)
     spec, policy = completed(spec, named, policy, asked="method" in rules)
     sent = PlanDocument.of(spec, named, policy)
     return release_document(frame, sent, key=key, order=order, partitions=partitions)
@@ -116,7 +119,7 @@ def release_document(
     """The same by a document of rules, model and policy."""
     opened = plan_of(sent)
     spec, reading = opened.spec, reading_of(opened.spec, order)
-    reading.check(opened.model)
+    reading.check(opened.model, opened.plan.period)
     others = tuple(dict.fromkeys((*opened.model.values, *reading.names, *spec.keep)))
     columns = StreamColumns(opened.model.stream, order, others, tie=spec.event)
     columns.check(frame)

@@ -106,11 +106,12 @@ class PartitionStreams:
                 check_together(rows.streams.words, rows.streams.codes, before)
                 assert rows.times is not None  # the reading names a column of times
                 self._rising.follow(rows.times, rows.streams.words, rows.streams.codes)
+            periods = self._periods(batch, rows)
         except Irregular:
             raise self._broken(batch) from None
-        return answer_table(self._opened.model, rows, self._run(rows))
+        return answer_table(self._opened.model, rows, self._run(rows, periods))
 
-    def _run(self, rows: RowColumns) -> Run:
+    def _run(self, rows: RowColumns, periods: Ints | None) -> Run:
         plan, coins, names = self._opened.plan, self._coins, rows.streams.words
         if not names:
             return stepped(plan, coins, {}, rows.cells, rows.streams.codes)
@@ -118,10 +119,10 @@ class PartitionStreams:
             before, names = [self._last], names[1:]
         else:
             before = []
-        if plan.policy is None:
+        if not plan.by_fleet:
             states = [*before, *map(plan.begin, names)]
             held = dict(enumerate(states))
-            run = stepped(plan, coins, held, rows.cells, rows.streams.codes)
+            run = stepped(plan, coins, held, rows.cells, rows.streams.codes, periods)
             self._last = held[len(states) - 1]
             return run
         fleet = Fleet(plan, names, states=before, randomness=coins)
@@ -130,10 +131,16 @@ class PartitionStreams:
         self._last = fleet.state(len(fleet) - 1)
         return run
 
+    def _periods(self, batch: Batch, rows: RowColumns) -> Ints | None:
+        """The periods of the budget that rows lie in, if it is for such."""
+        period = self._opened.plan.period
+        return None if period is None else self._reader.periods(batch, rows, period)
+
     def _broken(self, batch: Batch) -> BadTable:
         """Which rule a row breaks; rows of a frame have no numbers to be told."""
         source = Input(FRAME, 0, b"")
-        reader = RowReader(FRAME, self._opened.model, self._reading, source)
+        period = self._opened.plan.period
+        reader = RowReader(FRAME, self._opened.model, self._reading, source, period)
         _, problem = reader.read(batch.chunk())
         if problem is not None:
             return BadTable(FRAME, None, problem.rule)
@@ -144,9 +151,14 @@ class PartitionStreams:
 
 
 def stepped(
-    plan: Plan, coins: Randomness, states: dict[int, StreamState], cells: Ints, which: Ints
+    plan: Plan,
+    coins: Randomness,
+    states: dict[int, StreamState],
+    cells: Ints,
+    which: Ints,
+    periods: Ints | None = None,
 ) -> Run:
-    """What `Fleet.run` does, under a plan without a policy: each step is solved.
+    """What `Fleet.run` does, step by step: under a plan without a policy, each is solved.
 
     Args:
         plan: The rule.
@@ -154,15 +166,19 @@ def stepped(
         states: Where the streams stand, by their places; they go on.
         cells: As `Fleet.run` has them.
         which: The place of the stream of each.
+        periods: The period of each, under a budget for periods of time.
     """
     labels, alphabet = (*plan.model.alphabet.labels, None), plan.model.alphabet
     left: list[tuple[int, int, int, int]] = []
     charges = np.empty((len(cells), 2))
-    for row, (cell, place) in enumerate(zip(cells.tolist(), which.tolist(), strict=True)):
+    whens = [None] * len(cells) if periods is None else periods.tolist()
+    rows = zip(cells.tolist(), which.tolist(), whens, strict=True)
+    for row, (cell, place, when) in enumerate(rows):
         if cell == PASSES:
-            events, states[place] = plan.skip(states[place])
+            events, states[place] = plan.skip(states[place], period=when)
         else:
-            events, states[place] = plan.step(states[place], [labels[cell]], coins)
+            value = [labels[cell]]
+            events, states[place] = plan.step(states[place], value, coins, period=when)
         (event,) = events
         signal = -1 if event.signal is None else event.signal
         symbol, outcome = alphabet.place(event.released), OUTCOMES.index(event.outcome)

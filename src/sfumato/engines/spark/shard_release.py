@@ -150,7 +150,7 @@ class Shard:
         new = (old < 0) & (doubles == np.arange(len(rows)))
         due = np.flatnonzero(new & (refusals < 0))
         streams = opened_streams(self._plan, self._coins, state.rows, names, len(state.names))
-        parts = streams.drawn(due, rows.cells, which)
+        parts = streams.drawn(due, rows.cells, which, self._periods(rows))
         fresh = _joined(rows, which, parts)
         done = np.concatenate([one for one, _ in parts]) if parts else due[:0]
         np.maximum.at(last, which[done], rows.times[done])
@@ -161,6 +161,14 @@ class Shard:
         times = last.tolist()
         after = ShardState(self._release, names, times, streams.rows, held.encoded)
         return ShardAnswers(names, *left), after
+
+    def _periods(self, rows: AskedRows) -> Ints | None:
+        """The period of UTC that each event lies in, if the budget is for periods."""
+        period = self._plan.period
+        if period is None:
+            return None
+        found = [period.at_microsecond(time) for time in rows.times.tolist()]
+        return np.array(found, dtype=np.int64)
 
     def _refusals(self, rows: AskedRows, which: Ints, last: Ints, watermark: int) -> Ints:
         """Why events may not be answered, if they are new; -1 for those that may."""

@@ -31,13 +31,16 @@ class ShardStreams(ABC):
     """Streams of one shard; used by one task, and thrown away with it."""
 
     @abstractmethod
-    def drawn(self, rows: Ints, cells: Ints, which: Ints) -> list[Part]:
+    def drawn(
+        self, rows: Ints, cells: Ints, which: Ints, periods: Ints | None = None
+    ) -> list[Part]:
         """Draw answers in the order given; rows for which no budget is left are left out.
 
         Args:
             rows: Numbers of rows.
             cells: As `Fleet.run` has them, by the numbers of rows.
             which: The place of the stream of each row, by the numbers of rows.
+            periods: The period of each row, under a budget for periods of time.
         """
 
     @property
@@ -58,9 +61,9 @@ def opened_streams(
         names: Of all streams; of those that were begun before,
         count: there are so many, and they come first.
     """
-    if plan.policy is None:
-        return SolvedStreams(plan, coins, begun, names, count)
-    return CompiledStreams(plan, coins, begun, names, count)
+    if plan.by_fleet:
+        return CompiledStreams(plan, coins, begun, names, count)
+    return SolvedStreams(plan, coins, begun, names, count)
 
 
 class CompiledStreams(ShardStreams):
@@ -83,7 +86,9 @@ class CompiledStreams(ShardStreams):
             held = _arrays(begun, form, count)
             self._fleet.restore(Backup(np.arange(count), held))
 
-    def drawn(self, rows: Ints, cells: Ints, which: Ints) -> list[Part]:
+    def drawn(
+        self, rows: Ints, cells: Ints, which: Ints, periods: Ints | None = None
+    ) -> list[Part]:
         """Draw answers; see `ShardStreams`."""
         if self._plan.on_exhausted is Fallback.REFUSE and rows.size:
             gone = self._fleet.exhausted(which[rows]) & (cells[rows] != PASSES)
@@ -127,7 +132,7 @@ def _arrays(
 
 
 class SolvedStreams(ShardStreams):
-    """Streams of a plan without a policy: each step is solved, state by state."""
+    """Streams that go step by step: without a policy, or with a budget for periods of time."""
 
     def __init__(
         self,
@@ -143,13 +148,17 @@ class SolvedStreams(ShardStreams):
             raise CorruptData("a stored shard must have a state for each of its streams")
         self._states = dict(enumerate([*before, *map(plan.begin, names[count:])]))
 
-    def drawn(self, rows: Ints, cells: Ints, which: Ints) -> list[Part]:
+    def drawn(
+        self, rows: Ints, cells: Ints, which: Ints, periods: Ints | None = None
+    ) -> list[Part]:
         """Draw answers; see `ShardStreams`."""
         found: list[Part] = []
         for row in rows:
             alone = np.array([row])
+            own = None if periods is None else periods[alone]
+            given = (self._states, cells[alone], which[alone], own)
             try:
-                run = stepped(self._plan, self._coins, self._states, cells[alone], which[alone])
+                run = stepped(self._plan, self._coins, *given)
             except BudgetExceeded:
                 continue
             found.append((alone, run))

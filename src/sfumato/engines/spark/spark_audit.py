@@ -21,10 +21,12 @@ from sfumato.solver.policy import Policy
 from sfumato.stream.audit_promise import Promise, promise_of
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
 from sfumato.stream.fleet_replay import Left, NotReleased, Replay
+from sfumato.stream.input_rows import period_of
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.released_columns import ReleasedRows, read_released, same_floats
 from sfumato.tables.batches import Batch
+from sfumato.tables.cells import Time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,6 +135,9 @@ def audit(
     named = replace(model, stream=stream or model.stream)
     sent = PlanDocument.of(rules, named, policy)
     opened = plan_of(sent)
+    if opened.plan.period is not None and rules.time not in rules.keep:
+        rule = f"name a column that was kept: the budget is for each {opened.plan.period}"
+        raise InvalidParameter("rules.time", rules.time, rule)
     rows = arranged_release(frame, opened, partitions)
     shared = frame.sparkSession.sparkContext.broadcast(sent)
     parts = rows.mapInArrow(_PartitionAudit(shared), _FOUND).collect()
@@ -253,7 +258,7 @@ class PartitionWalk:
         plan = self._opened.plan
         before = None if self._last is None else self._last.stream
         check_together(rows.names, rows.owners, before)
-        if plan.policy is None or self._lost == rows.names[0]:
+        if not plan.by_fleet or self._lost == rows.names[0]:
             return False
         if (rows.outcomes == _SKIPPED).any() and not self._skips:
             return False
@@ -294,6 +299,11 @@ class PartitionWalk:
             self.found.note(stream, fields["sequence"], str(problem))
             self._lost = stream
 
+    def _period(self, fields: dict[str, Any]) -> int | None:
+        """The period of the budget that a row lies in, if it is for such."""
+        period, time = self._opened.plan.period, self._opened.spec.time
+        return None if period is None else period_of(period, Time.of(fields[time or ""]))
+
     def _followed(self, fields: dict[str, Any], state: StreamState) -> StreamState:
         """Where a stream stands after a row, which is compared with what was due."""
         plan, model = self._opened.plan, self._opened.model
@@ -302,7 +312,8 @@ class PartitionWalk:
             raise Unreadable(f"the sequence number must be {state.sequence}")
         if event.outcome is Outcome.SKIPPED and not self._skips:
             raise Unreadable(_RULE_OF_SKIPS)
-        seen = plan.observed(state, [event.released], event.outcome, event.signal)
+        when = self._period(fields)
+        seen = plan.observed(state, [event.released], event.outcome, event.signal, period=when)
         (due,) = seen.events
         rules = [
             *misspelled(AuditRow(0, fields, event), model, text=False),
@@ -311,7 +322,7 @@ class PartitionWalk:
         for rule in rules:
             self.found.note(state.stream, event.sequence, rule)
         if event.outcome in (Outcome.SUPPRESSED, Outcome.REPEATED):
-            self.found.withheld += plan.prepare(state, 1) is not None
+            self.found.withheld += plan.prepare(state, 1, period=when) is not None
         after = seen.following.ledger
         self.found.spent(after.sip, after.ldp, due.sip.epsilon)
         return seen.following

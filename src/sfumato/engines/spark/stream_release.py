@@ -105,7 +105,8 @@ def release_stream(
         ```
     """
     named = named_model(model, stream, value)
-    spec = ReleaseSpec(**rules, keep=(time,), event=id, late=late)
+    timed = None if rules.get("per") is None else time
+    spec = ReleaseSpec(**rules, keep=(time,), event=id, late=late, time=timed)
     # What is wrong with the frame is said before channels are compiled for it.
     _check(frame, StreamColumns(named.stream, time, (id, *named.values)))
     check_missing(spec.missing)
@@ -126,7 +127,7 @@ def stream_document(
     """The same by a document of rules, model and policy."""
     opened = plan_of(sent)
     reading = reading_of(opened.spec, time)
-    reading.check(opened.model)
+    reading.check(opened.model, opened.plan.period)
     assert opened.spec.event is not None
     given = StreamColumns(opened.model.stream, time, (opened.spec.event, *opened.model.values))
     _check(frame, given)
