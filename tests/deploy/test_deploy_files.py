@@ -36,6 +36,7 @@ def metric_names() -> set[str]:
     metrics.request("post_events", 200, 0.1)
     metrics.group("r", ReplyColumns(1, others={0: Waiting(1)}), 0.1)
     metrics.failed_group("r")
+    metrics.watch_registry(lambda: 0)
     families = text_string_to_metric_families(metrics.text().decode())
     return {sample.name for family in families for sample in family.samples}
 
@@ -46,6 +47,27 @@ def test_every_figure_of_the_board_is_one_of_the_service() -> None:
     used = set(re.findall(r"sfumato_[a-z_]+", " ".join(asked)))
     assert len(used) > 8 and used <= metric_names()
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+
+
+def test_the_board_shows_refusals_conflicts_and_what_was_lost() -> None:
+    board = json.loads((DEPLOY / "grafana.json").read_text())
+    asked = " ".join(target["expr"] for panel in board["panels"] for target in panel["targets"])
+    for part in ("refused_", "sfumato_conflicting_retries_total", "sfumato_release_entries"):
+        assert part in asked
+    assert "sfumato_registry_entries" in asked
+    taken = [tuple(panel["gridPos"][name] for name in "xy") for panel in board["panels"]]
+    assert len(set(taken)) == len(taken)
+
+
+def test_every_figure_of_an_alarm_is_one_of_the_service() -> None:
+    named = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["rule_files"]
+    [group] = [
+        one for file in named for one in yaml.safe_load((DEPLOY / file).read_text())["groups"]
+    ]
+    names = [rule["alert"] for rule in group["rules"]]
+    assert len(set(names)) == len(names) > 4
+    used = set(re.findall(r"sfumato_[a-z_]+", " ".join(rule["expr"] for rule in group["rules"])))
+    assert len(used) > 4 and used <= metric_names()
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "sfumato.service", "Containerfile"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -43,10 +43,12 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(home: Home | None = None, key: str = "") -> AsyncIterator[Opened]:
+async def opened(
+    home: Home | None = None, key: str = "", said: list[bytes] | None = None
+) -> AsyncIterator[Opened]:
     """A service on a home; a new one in memory if none is given."""
     home = home or MemoryHome()
-    lines: list[bytes] = []
+    lines: list[bytes] = [] if said is None else said
     control = controlled(home)
     log = EventLog(lines.append, b"a secret of the tests")
     gateway = assembled(home, log, control, limits=Limits())
@@ -82,16 +84,48 @@ async def begun(there: Opened) -> None:
     await there.client.post("/v1/releases/a/activate")
 
 
+MATRIX = [[0.9, 0.1], [0.2, 0.8]]
+SERIES_RULES = {"epsilon": 1.0, "sensitivity": 1.0, "length": 731, "period": 7}
+# So little may leak that no count leaves as it is: a search for it must find nothing.
+TEMPORAL_RULES = {"alpha": 1e-4, "backward": [MATRIX], "forward": [MATRIX]}
+
+
+async def begun_jobs(there: Opened) -> None:
+    """Make a release of each job: `a`, the default, of the town; `counts`; and `wards`."""
+    await begun(there)
+    for name, job, rules in (
+        ("counts", "realtime", SERIES_RULES),
+        ("wards", "temporal", TEMPORAL_RULES),
+    ):
+        body = {"name": name, "job": job, "rules": rules}
+        await there.client.post("/v1/releases", json=body)
+    await there.settled()
+    states = json_of(await there.client.get("/v1/releases"))["releases"]
+    assert {state["name"]: state["status"] for state in states} == {
+        name: "ready" for name in ("a", "counts", "wards")
+    }
+
+
 @contextmanager
-def gateway_served() -> Iterator[tuple[str, str]]:
-    """A whole service on a home in memory; its URL, and the first key."""
+def gateway_served(
+    home: Home | None = None,
+    begin: Callable[[Opened], Awaitable[None]] = begun,
+    said: list[bytes] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """A whole service on a home, in memory if none is given; its URL, and the first key.
+
+    Args:
+        home: Where it keeps everything.
+        begin: Makes its releases.
+        said: Takes the lines of its log.
+    """
     found: dict[str, Any] = {}
     ready = threading.Event()
 
     async def main() -> None:
         try:
-            async with opened() as there:
-                await begun(there)
+            async with opened(home, said=said) as there:
+                await begin(there)
                 with listening(Settings(port=0)) as own:
                     found.update(url=address_of(own, tls=False), key=there.key)
                     await serve(

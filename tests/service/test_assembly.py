@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.core.errors import SfumatoError
 from sfumato.service.assembly import lacking
-from tests.service.gateways import begun, gateway_served, json_of, opened
+from tests.service.gateways import begun, begun_jobs, gateway_served, json_of, opened
 from tests.service.test_openapi import fuzzed
 
 
@@ -73,7 +73,7 @@ def test_no_value_is_in_the_log_or_the_metrics() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.slow
-def test_whatever_the_whole_service_is_asked_the_reply_is_as_documented() -> None:
-    with gateway_served() as (url, key):
-        assert fuzzed(url, 60, key) > 40
+@pytest.mark.parametrize("examples", [2, pytest.param(60, marks=pytest.mark.slow)])
+def test_whatever_the_whole_service_is_asked_the_reply_is_as_documented(examples: int) -> None:
+    with gateway_served(begin=begun_jobs) as (url, key):
+        assert fuzzed(url, examples, key) > 40

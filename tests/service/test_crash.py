@@ -76,20 +76,20 @@ def test_a_killed_server_has_lost_and_doubled_nothing(
     crash_rounds(ServiceHome.made(tmp_path), model, rounds, kill_server)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_a_killed_server_on_postgres_has_lost_and_doubled_nothing(
-    model: Path, tmp_path: Path, database: str
+    rounds: int, model: Path, tmp_path: Path, database: str
 ) -> None:
-    crash_rounds(ServiceHome.made(tmp_path, database), model, 50, kill_server)
+    crash_rounds(ServiceHome.made(tmp_path, database), model, rounds, kill_server)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_a_killed_database_has_lost_and_doubled_nothing(
-    model: Path, tmp_path: Path, own_postgres: PrivatePostgres
+    rounds: int, model: Path, tmp_path: Path, own_postgres: PrivatePostgres
 ) -> None:
     def kill_database(node: Node) -> None:
         own_postgres.kill()
         own_postgres.start()
 
     home = ServiceHome.made(tmp_path, own_postgres.url())
-    crash_rounds(home, model, 50, kill_database)
+    crash_rounds(home, model, rounds, kill_database)

@@ -23,8 +23,6 @@ from tests.service.browsers import PATIENCE, Browser, browser
 from tests.service.example_releases import PLACES, sticky, walked
 from tests.service.gateways import gateway_served
 
-pytestmark = pytest.mark.slow
-
 MODEL = sticky(PLACES, 0.85)
 _MAIN = "from sfumato.cli import main; main()"
 
@@ -114,6 +112,7 @@ def test_what_was_answered_is_on_the_screen(chromium: Browser, service: Served) 
     assert last["stream"] == "ann" and last["sequence"] == 49
 
 
+@pytest.mark.slow
 def test_a_key_for_some_releases_sees_those_and_which_of_them_are_closed(
     chromium: Browser,
 ) -> None:

@@ -18,9 +18,20 @@ from sfumato.solver.design_methods import Method
 from sfumato.store.home import MemoryHome
 from sfumato.stream.policy_files import compile_for
 from sfumato.stream.release_spec import ReleaseSpec
-from tests.service.gateways import Opened, document, json_of, opened, town
+from tests.service.gateways import (
+    SERIES_RULES,
+    TEMPORAL_RULES,
+    Opened,
+    document,
+    json_of,
+    opened,
+    town,
+)
 
 RULES = {"epsilon": 0.5, "method": "optimal"}
+# Tables as long as these would fill the memory of a service.
+LONG_SERIES = {**SERIES_RULES, "length": 2**53}
+LONG_TEMPORAL = {**TEMPORAL_RULES, "steps": 2**53}
 
 
 def told(scenario: Callable[[Opened], Awaitable[None]]) -> None:
@@ -103,6 +114,11 @@ def test_what_an_administrator_did_stands_in_the_log() -> None:
         ({"name": "x", "rules": {"alpha": 1.0}, "job": "temporal", "model": None}, "matrices"),
         ({"name": "x", "rules": {"alpha": 1.0}, "job": "realtime", "model": None}, "rules"),
         ({"name": "x", "rules": {"epsilon": "a"}}, "rules.epsilon"),
+        (
+            {"name": "x", "rules": LONG_SERIES, "job": "realtime", "model": None},
+            "rules.length",
+        ),
+        ({"name": "x", "rules": LONG_TEMPORAL, "job": "temporal", "model": None}, "rules.steps"),
         ({"name": "x", "rules": {"budget": 1.0, "horizon": 5, "method": "far-sighted"}}, None),
     ],
 )

@@ -86,6 +86,45 @@ def test_a_service_starts_ends_in_order_and_goes_on(tmp_path: Path, model: Path)
     assert (tmp_path / "home" / "ledgers" / "default.ledger").stat().st_mode & 0o077 == 0
 
 
+def test_heads_are_told_at_the_start_and_the_end_and_show_a_home_that_was_put_back(
+    tmp_path: Path, model: Path
+) -> None:
+    with serving(tmp_path, "--model", str(model), *STEPWISE) as (process, line):
+        key = {"authorization": f"Bearer {line['admin_key']}"}
+        assert line["heads"]["ledgers"]["default"].startswith("0:")
+        url = f"{line['listening']}/v1/streams/ann/events"
+        httpx.post(url, json={"id": "e1", "value": "0"}, headers=key).raise_for_status()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stdout is not None
+        end = json.loads(process.stdout.readline())
+    assert end["ended"] and end["heads"]["ledgers"]["default"].startswith("1:")
+    logged = [json.loads(each) for each in (tmp_path / "log").read_text().splitlines()]
+    heads = [(one["reason"], one.get("release"), one["head"]) for one in logged if "head" in one]
+    assert heads[-2:] == [
+        ("end", None, end["heads"]["registry"]),
+        ("end", "default", end["heads"]["ledgers"]["default"]),
+    ]
+    with serving(tmp_path) as (process, line):
+        assert line["heads"] == end["heads"]
+    # What a log elsewhere has kept is an anchor.
+    anchor = {"format": "sfumato anchor 1", "time": "2026-05-01T12:00:00Z", **end["heads"]}
+    kept = tmp_path / "anchor.json"
+    for rows, code in (("1", 0), ("2", 1)):
+        anchor["ledgers"] = {"default": rows + end["heads"]["ledgers"]["default"][1:]}
+        kept.write_text(json.dumps(anchor))
+        checked = call("store", "check", str(tmp_path / "home"), "--expect-anchor", str(kept))
+        assert checked.code == code, checked.err
+
+
+def test_a_reader_that_went_away_does_not_spoil_the_end(tmp_path: Path, model: Path) -> None:
+    with serving(tmp_path, "--model", str(model), *STEPWISE) as (process, _):
+        assert process.stdout is not None
+        process.stdout.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
 def test_what_is_missing_or_wrong_is_said_before_anything_is_opened(
     tmp_path: Path, model: Path
 ) -> None:

@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sfumato.service.assembly import Gateway
     from sfumato.service.settings import Settings
     from sfumato.store.home import Home
+    from sfumato.store.home_anchor import HomeAnchor
 
 
 class _Listen(options.Options):
@@ -65,7 +67,8 @@ def serve(given: _ServeOptions) -> None:
     others add --host and --tls-cert, or a proxy.
 
     SIGTERM or SIGINT ends the service in order: what was taken is answered. A second one ends it at
-    once; the ledger is whole either way.
+    once; the ledger is whole either way. The heads of registry and ledgers are printed at the start
+    and at the end, and logged every minute when they have moved: keep them elsewhere.
 
     \b
     Examples:
@@ -182,6 +185,7 @@ async def _main(
     admin: str | None,
 ) -> None:
     from sfumato.service.hardening import tls_context
+    from sfumato.service.head_log import Moment
     from sfumato.service.server import address_of, metrics_listener, serve
 
     tls = settings.tls
@@ -192,6 +196,7 @@ async def _main(
     following = asyncio.ensure_future(gateway.follow())
     try:
         await gateway.open()
+        heads = await asyncio.to_thread(gateway.heads.tell, Moment.START)
         with metrics_listener(settings.metrics_port, gateway.releases.metrics):
             # Modules and models stay for good: to go through them again and again, in the midst of
             # requests, is no use.
@@ -202,15 +207,22 @@ async def _main(
                 settings.limits,
                 app=gateway.app,
                 tls=context,
-                announce=lambda: _announce(given, gateway, url, admin),
+                announce=lambda: _announce(given, gateway, url, admin, heads),
             )
+        _tell_end(given, await asyncio.to_thread(gateway.heads.tell, Moment.END))
     finally:
         following.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await following
 
 
-def _announce(given: _ServeOptions, gateway: Gateway, url: str, admin: str | None) -> None:
+def _announce(
+    given: _ServeOptions,
+    gateway: Gateway,
+    url: str,
+    admin: str | None,
+    heads: HomeAnchor | None,
+) -> None:
     """Say where the service is, and the first key, which is in nobody's memory after this."""
     releases = gateway.releases
     gateway.log.event("listening", address=url, process=os.getpid(), version=_version())
@@ -224,6 +236,7 @@ def _announce(given: _ServeOptions, gateway: Gateway, url: str, admin: str | Non
             "default": releases.default,
             "releases": states,
         }
+        document |= {} if heads is None else {"heads": _heads(heads)}
         document |= {} if admin is None else {"admin_key": admin}
         print_line(json.dumps(document))  # one line, for whoever waits for one
         return
@@ -231,7 +244,33 @@ def _announce(given: _ServeOptions, gateway: Gateway, url: str, admin: str | Non
         print_line(f"access key of the administrator, shown this once: {admin}")
     if releases.default is None and not given.shown.quiet:
         say("no release yet: start with --model and a budget, or POST /v1/releases")
+    _print_heads(given, heads)
     print_line(f"listening on {url}")
+
+
+def _tell_end(given: _ServeOptions, heads: HomeAnchor | None) -> None:
+    """Say how far the home has come: to be compared with what the next start says."""
+    try:
+        if given.shown.as_json:
+            document = {"ended": True} | ({} if heads is None else {"heads": _heads(heads)})
+            print_line(json.dumps(document))
+        else:
+            _print_heads(given, heads)
+        sys.stdout.flush()
+    except OSError:  # whoever read it went away; the log has them, and the end is in order
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _heads(heads: HomeAnchor) -> dict[str, Any]:
+    return {"registry": heads.registry, "ledgers": dict(heads.ledgers)}
+
+
+def _print_heads(given: _ServeOptions, heads: HomeAnchor | None) -> None:
+    if heads is None or given.shown.quiet:
+        return
+    print_line(f"head of the registry: {heads.registry}")
+    for name, head in heads.ledgers.items():
+        print_line(f"head of the ledger of {name}: {head}")
 
 
 def _version() -> str:

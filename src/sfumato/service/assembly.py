@@ -19,6 +19,7 @@ from sfumato.service.application import Application, Flight
 from sfumato.service.dashboard_files import dashboard_routes
 from sfumato.service.event_log import EventLog
 from sfumato.service.gate import AccessGate
+from sfumato.service.head_log import HeadLog, Moment
 from sfumato.service.http_routes import OWN_OPERATIONS, Service
 from sfumato.service.key_operations import key_operations
 from sfumato.service.readout_operations import ReadableReleases, readout_operations
@@ -34,6 +35,8 @@ from sfumato.store.home import Home
 
 _FOLLOW_SECONDS = 1.0
 """Between two looks at a registry that others write to."""
+_HEADS_SECONDS = 60.0
+"""Between two looks at heads; those that have moved are logged."""
 _STALE_SECONDS = 30.0
 """Without a look at it for so long, nobody knows who was revoked: nobody is let in."""
 _MEGA = 1 << 20
@@ -52,6 +55,7 @@ class Gateway:
         control: The access keys.
         home: Registry and ledgers.
         log: Takes what happened.
+        heads: Writes to it how far registry and ledgers have come.
     """
 
     service: Service
@@ -60,6 +64,7 @@ class Gateway:
     control: AccessControl
     home: Home
     log: EventLog
+    heads: HeadLog
 
     @property
     def releases(self) -> Releases:
@@ -72,7 +77,7 @@ class Gateway:
         await self.releases.settled()
 
     async def follow(self) -> None:
-        """Follow the registry for ever: others may append to it."""
+        """Follow the registry for ever: others may append to it. Heads that move are logged."""
         # A thread of its own: whoever was revoked is shut out however much else is going on.
         own = ThreadPoolExecutor(1, "follow")
         loop = asyncio.get_running_loop()
@@ -80,13 +85,19 @@ class Gateway:
             await asyncio.gather(
                 self._again(lambda: loop.run_in_executor(own, self.control.follow)),
                 self._again(self.desk.follow),
+                self._again(self._tell_heads, _HEADS_SECONDS),
             )
         finally:
             own.shutdown(wait=False)
 
-    async def _again(self, act: Callable[[], Awaitable[None]]) -> None:
+    async def _tell_heads(self) -> None:
+        await asyncio.to_thread(self.heads.tell, Moment.GROWN)
+
+    async def _again(
+        self, act: Callable[[], Awaitable[None]], seconds: float = _FOLLOW_SECONDS
+    ) -> None:
         while True:
-            await asyncio.sleep(_FOLLOW_SECONDS)
+            await asyncio.sleep(seconds)
             try:
                 await act()
             except Exception as problem:
@@ -126,6 +137,7 @@ def assembled(
     desk = ReleaseDesk(home, releases, keys, node)
     readouts = Readouts(ReadableReleases(releases, desk))
     releases.saw = readouts.saw
+    releases.metrics.watch_registry(lambda: desk.catalogue.entries)
     operations = (
         *OWN_OPERATIONS,
         *release_operations(desk, releases, home),
@@ -145,7 +157,7 @@ def assembled(
     service = Service(application, operations, dashboard_routes())
     ending.append(lambda: service.ending)
     app = RequestLog(guarded_app(service, origins), log.gathered())
-    return Gateway(service, app, desk, control, home, log)
+    return Gateway(service, app, desk, control, home, log, HeadLog(home, log))
 
 
 def controlled(home: Home) -> AccessControl:

@@ -11,9 +11,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
@@ -45,6 +46,10 @@ from sfumato.temporal.temporal_spec import parse_spec as parse_temporal
 JOBS = (STREAM.name, SERIES.name, TEMPORAL.name)
 _NOT_ASKED = ("model", "policy", "sealed", "event", "time", "keep", "independent")
 """Rules of tables, or that the service finds by itself."""
+# Each value has an entry in tables of its method: what is asked over a network must neither fill
+# the memory of a service nor hold it up. A value a minute for two years.
+_MOST_VALUES, _MOST_STEPS = 1_000_000, 10_000
+_Values = Annotated[int, Meta(ge=1, le=_MOST_VALUES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +79,9 @@ class SeriesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     sensitivity: float
     epsilon: float
-    length: int
+    length: _Values
     delta: float = 1e-6
-    window: int = 10
+    window: _Values = 10
     method: str = "realtime"
     unit: str | None = None
     weight: float | None = None
@@ -162,7 +167,7 @@ def made_rules(
             return MadeRules(_series_rules(_as(SeriesRequest, asked)))
         case TEMPORAL.name:
             _refuse_model(model, policy)
-            return MadeRules(temporal_document(_as(TemporalSpec, asked).check()).decode())
+            return MadeRules(temporal_document(_temporal_rules(asked)).decode())
         case _:
             raise InvalidParameter("job", job, f"be one of {', '.join(JOBS)}")
 
@@ -189,7 +194,7 @@ def check_asked(
             _series_rules(_as(SeriesRequest, asked))
         case TEMPORAL.name:
             _refuse_model(model, policy)
-            _as(TemporalSpec, asked).check()
+            _temporal_rules(asked)
         case _:
             raise InvalidParameter("job", job, f"be one of {', '.join(JOBS)}")
 
@@ -275,6 +280,16 @@ def _series_rules(asked: SeriesRequest) -> str:
     )
     made = rules_document(series_method(spec), spec, Purpose(asked.purpose))
     return msgspec.json.encode(made).decode()
+
+
+def _temporal_rules(asked: Mapping[str, Any]) -> TemporalSpec:
+    spec: TemporalSpec = _as(TemporalSpec, asked)
+    if spec.steps is not None and spec.steps > _MOST_STEPS:
+        rule = (
+            f"be at most {_MOST_STEPS:,}: each has a share of its own; without steps none is last"
+        )
+        raise InvalidParameter("rules.steps", spec.steps, rule)
+    return spec.check()
 
 
 def agree(job: str, asked: Mapping[str, Any], stored: str) -> bool:

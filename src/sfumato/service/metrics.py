@@ -155,6 +155,13 @@ class Metrics:
         self._sockets = Gauge("sfumato_open_sockets", "Open sockets.", registry=own)
         own.register(_Now(figures))
 
+    def watch_registry(self, entries: Callable[[], int]) -> None:
+        """Tell how many entries the registry has: fewer than before were forgotten, keys too."""
+        gauge = Gauge(
+            "sfumato_registry_entries", "Entries of the registry.", registry=self.registry
+        )
+        gauge.set_function(entries)
+
     def text(self) -> bytes:
         """All figures as Prometheus reads them."""
         return generate_latest(self.registry)
