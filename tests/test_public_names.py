@@ -91,8 +91,8 @@ IN_ROOMS = {
         ServiceRefused ServiceUnavailable Session""",
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
         bounded_leakage bounded_prior recover_column""",
-    "engines.spark": """SparkAudit SparkLearning SparkRecovery audit fit learn recover release
-        release_stream""",
+    "engines.spark": """SparkAudit SparkLearning SparkRecovery audit dead_letters fit learn
+        recover release release_stream""",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",
     "series": "SeriesSpec release_series series_method smooth_series",
     "solver": """Design calibrated_randomized_response certified context_free least_leakage

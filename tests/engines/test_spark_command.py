@@ -80,6 +80,28 @@ def test_a_table_is_released_audited_recovered_learnt_from_and_fitted(
 
 @quiet
 @pytest.mark.engines
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "--value x --bins 4 --range 0:8 --units m",
+        "--value x --bins 4",
+        "--grid 3x2 --x x --y y --range 0:9,0:4",
+    ],
+)
+def test_numbers_are_cut_as_in_one_process(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str], cut: str
+) -> None:
+    rows = [f"u{n % 3},{n},{(7 * n) % 11},{(5 * n) % 6}.5" for n in range(60)]
+    Path("points.csv").write_text("\n".join(["user,time,x,y", *rows]))
+    line = f"fit points.csv --stream user {cut}"
+    code, said, err = told(capsys, f"spark {line} --order time -o far.model --json")
+    assert (code, said["transitions"]) == (0, 57), err
+    assert called([*line.split(), "-o", "near.model"]) == 0
+    assert Path("far.model").read_bytes() == Path("near.model").read_bytes()
+
+
+@quiet
+@pytest.mark.engines
 def test_a_refusal_is_one_line_and_leaves_nothing(
     spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +110,14 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
     code, _, err = told(capsys, f"{RELEASE} --key-file city.key -o private.parquet")
     assert code == 2 and "must be one of the 3 symbols" in err
     assert "nobody-may-know" not in err and not Path("private.parquet.plan.json").exists()
+
+
+def test_cuts_that_do_not_go_together_are_refused_before_an_engine_starts(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "spark fit live.csv --stream user --order time --grid 3x2 --x x -o new.model"
+    code, _, err = told(capsys, line)
+    assert code == 2 and "--grid" in err
 
 
 def test_without_a_key_nothing_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,13 @@ def due(
     return found, oracle.spent
 
 
-def run(folder: Path, master: str, sink: str, kill_after: float | None) -> bool:
+Trouble = Callable[[int], None]
+"""Told the process of a driver, does something to it or to what it started."""
+
+
+def run(
+    folder: Path, master: str, sink: str, kill_after: float | None, trouble: Trouble | None = None
+) -> bool:
     """Run the driver; whether it came to its end."""
     paths = f"{ROOT / 'src'}:{ROOT}"
     command = [sys.executable, "-W", "ignore", "-m", "tests.engines.stream_driver"]
@@ -109,6 +116,8 @@ def run(folder: Path, master: str, sink: str, kill_after: float | None) -> bool:
             if kill_after is not None and driver.stdout.readline() == "begun\n":
                 _wait_for(folder, kill_after)
                 os.killpg(driver.pid, signal.SIGKILL)
+            if trouble is not None:
+                trouble(driver.pid)
             told = driver.stdout.read()
         finally:
             _end(driver)
@@ -233,6 +242,44 @@ def test_a_kill_between_the_log_of_files_and_the_checkpoint_draws_nothing_anew(
         (tmp_path / path.name).rename(path)
     assert run(tmp_path, "local[2]", "files", None)
     check(tmp_path, "files", batches)
+
+
+def _executors(driver: int) -> list[int]:
+    """The processes of executors that a driver has started."""
+    parents: dict[int, int] = {}
+    words: dict[int, bytes] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                told = Path(f"/proc/{entry}/stat").read_text()
+                words[int(entry)] = Path(f"/proc/{entry}/cmdline").read_bytes()
+            except OSError:
+                continue
+            parents[int(entry)] = int(told.rpartition(")")[2].split()[1])
+    mine = {driver}
+    while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
+        mine |= found
+    name = b"CoarseGrainedExecutorBackend"
+    return [pid for pid in sorted(mine) if name in words[pid]]
+
+
+def test_executors_that_die_under_a_living_driver_change_nothing(tmp_path: Path) -> None:
+    sink = "files"
+    batches = folder_with(tmp_path, seed=7)
+    killed: list[int] = []
+
+    def kill(driver: int) -> None:
+        # Within the second micro-batch, and again within the fourth: another one took its place.
+        for turn in (1.3, 3.3):
+            _wait_for(tmp_path, turn)
+            own = _executors(driver)
+            if own:
+                os.kill(own[0], signal.SIGKILL)
+                killed.append(own[0])
+
+    assert run(tmp_path, "local-cluster[2,1,1024]", sink, None, trouble=kill)
+    assert len(set(killed)) == 2
+    check(tmp_path, sink, batches)
 
 
 @pytest.mark.slow

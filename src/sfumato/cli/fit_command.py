@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.cli import options
+from sfumato.cli import options, value_cuts
 from sfumato.cli.console import hold, print_json, print_line, progress, say
 from sfumato.cli.options import argument, flag, option, required
+from sfumato.cli.value_cuts import value_columns
 
 if TYPE_CHECKING:
     from sfumato.models.cycle import Cycle
-    from sfumato.stream.fit_model import Cut
 
 
 _PATTERNS = 1000
@@ -30,10 +30,10 @@ class FitOptions(options.Options):
     order: int = option("How many past values the next depends on.", default=1)
     smoothing: float = option("Pseudo-counts per follower seen.", default=0.5)
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
-    bins: int | None = option("Cut a numeric value into this many.")
-    grid: str | None = option("Cut points into cells, as 32x32; needs --x and --y.")
-    x: str | None = option("Column of the first coordinate.")
-    y: str | None = option("Column of the second coordinate.")
+    bins: int | None = value_cuts.BINS
+    grid: str | None = value_cuts.GRID
+    x: str | None = value_cuts.X
+    y: str | None = value_cuts.Y
     batch: int | None = option("Learn patterns of so many successive values and their followers.")
     patterns: int | None = option("Patterns to keep, with --batch; 1,000 if not given.")
     clusters: str | None = option(
@@ -41,16 +41,8 @@ class FitOptions(options.Options):
         "for as many as foretell streams held out."
     )
     separator: str | None = options.SEPARATOR
-    range_: str | None = option(
-        "LOW:HIGH that bins are cut from (LOW:HIGH,LOW:HIGH for a grid); values beyond it are "
-        "clipped to it, here and in `release`. Else the range of the history.",
-        "--range",
-    )
-    units: str = option(
-        "What distances are in. `degrees`: --x is longitude and --y latitude, losses are "
-        "kilometres along the earth. Any other word is repeated in reports.",
-        default="",
-    )
+    range_: str | None = value_cuts.RANGE
+    units: str = value_cuts.UNITS
     missing: str = options.MISSING
     period: str | None = option(
         "Fit a chain that changes with time: with the hour, weekday, hour-of-week or month of the "
@@ -142,7 +134,7 @@ def fit(given: FitOptions) -> None:
     if same_file(given.history, given.output):
         raise InvalidParameter("--output", given.output, "not be the history")
     hold(given.output)
-    values, cut = _values(given)
+    values, cut = value_columns(given)
     if given.patterns is not None and given.batch is None:
         raise InvalidParameter("--patterns", given.patterns, "come with --batch")
     if given.private is not None:
@@ -234,7 +226,7 @@ def _fit_nothing(given: FitOptions) -> None:
     if given.order != 1:
         raise InvalidParameter("--order", given.order, "not come with --uniform")
     hold(given.output)
-    values, cut = _values(given)
+    values, cut = value_columns(given)
     named = None if given.values is None else listed_symbols(given.values)
     model = uniform_model(cut, named, stream=given.stream, values=values)
     save(model, given.output)
@@ -267,29 +259,3 @@ def listed_symbols(given: str) -> list[str]:
     if len(found) != len(set(found)):
         raise InvalidParameter("--values", "one twice", "list every symbol once")
     return found
-
-
-def _values(given: FitOptions) -> tuple[tuple[str, ...], Cut]:
-    """The columns of values, and how they become symbols."""
-    from sfumato.cli.table_output import read_interval
-
-    values, cut = _cells(given)
-    spans = given.range_.split(",") if given.range_ else []
-    ranges = tuple(read_interval(span) for span in spans)
-    return values, replace(cut, ranges=ranges, unit=given.units.strip())
-
-
-def _cells(given: FitOptions) -> tuple[tuple[str, ...], Cut]:
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.fit_model import Cut
-
-    x, y, bins = given.x, given.y, given.bins
-    if given.grid is None:
-        if x is not None or y is not None:
-            raise InvalidParameter("--x and --y", (x, y), "come with --grid")
-        return (given.value,), Cut(bins=bins)
-    columns, _, rows = given.grid.lower().partition("x")
-    if not (columns.isdigit() and rows.isdigit() and x and y) or bins is not None:
-        rule = "be like 32x32, with --x and --y and no --bins"
-        raise InvalidParameter("--grid", given.grid, rule)
-    return (x, y), Cut(columns=int(columns), rows=int(rows))

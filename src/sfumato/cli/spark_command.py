@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.cli import coin_options, options
+from sfumato.cli import coin_options, options, value_cuts
 from sfumato.cli.console import hold, print_json, print_line, progress, say
 from sfumato.cli.learn_command import ORDER, OUTPUT, Learner, check_apart, read_order, write_learnt
 from sfumato.cli.options import argument, option, required
@@ -155,7 +155,12 @@ class _FitOptions(options.Options):
     chain_order: int = option("How many past values the next depends on.", default=1)
     smoothing: float = option("Pseudo-counts per follower seen.", default=0.5)
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
-    bins: int | None = option("Cut a numeric value into this many.")
+    bins: int | None = value_cuts.BINS
+    grid: str | None = value_cuts.GRID
+    x: str | None = value_cuts.X
+    y: str | None = value_cuts.Y
+    range_: str | None = value_cuts.RANGE
+    units: str = value_cuts.UNITS
     missing: str = options.MISSING
     engine: _Engine
     shown: options.Shown
@@ -167,23 +172,25 @@ def fit(given: _FitOptions) -> None:
     \b
     Examples:
       sfumato spark fit history.parquet --stream user --value cell --order time -o city.model
+      sfumato spark fit gps.parquet --stream phone --order time --grid 32x32 --x lon --y lat \\
+        --range 12:14,52:53 --units degrees -o town.model
     """
     from sfumato.engines.spark.spark_fit import fit as fit_frame
     from sfumato.engines.spark.spark_session import read_frame, session_of, told_plainly
     from sfumato.store.files import save
-    from sfumato.stream.fit_model import Cut
 
+    values, cut = value_cuts.value_columns(given)
     session = session_of(given.engine.master, given.engine.conf or ())
     with told_plainly(given.history):
         model = fit_frame(
             read_frame(session, given.history),
             order=given.order,
             stream=given.stream,
-            value=given.value,
+            value=values,
             chain_order=given.chain_order,
             smoothing=given.smoothing,
             floor=given.floor,
-            cut=Cut(bins=given.bins),
+            cut=cut,
             missing=given.missing,
             partitions=given.engine.partitions,
         )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, say
 from sfumato.cli.options import argument, flag, option, required
+from sfumato.cli.spark_stream_places import Places, follow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from sfumato.engines.spark.worker_plan import PlanDocument
     from sfumato.models.stream_model import StreamModel
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
-
-FORMATS = ("json", "csv", "parquet", "kafka")
 
 
 class _Source(options.Options):
@@ -42,6 +37,12 @@ class _Sink(options.Options):
     output: str | None = option("Folder of released rows.", "-o", "--output")
     sink_format: str = option("parquet, json, csv or kafka.", default="parquet")
     sink_option: list[str] | None = option("Handed to Spark's writer, NAME=VALUE: topic=private.")
+    dead_letters: str | None = option(
+        "Leave out events that cannot be read, and write where each is and which rule it breaks, "
+        "without what it says: a folder of JSON lines, or kafka:TOPIC with the brokers of "
+        "--sink-option. For operators: keep it apart from the output. Else such an event ends the "
+        "query."
+    )
     checkpoint: str = required(
         "Folder of the state: budgets, beliefs and answers. A new one begins every stream with its "
         "whole budget, and draws other coins also with the same key.",
@@ -91,7 +92,11 @@ def stream(given: _StreamOptions) -> None:
     reason, sip and ldp. One that is older than the watermark, earlier than the last answer of its
     stream, or beyond the budget has the outcome `refused` and the reason late, order or budget.
     A value that cannot be read ends the query, as it ends `sfumato release`: a row about it would
-    tell of it. Choose --when-unknown and --missing, or leave such rows out before.
+    tell of it. Choose --when-unknown and --missing, or leave such events out with --dead-letters.
+
+    To Kafka an answer goes as a JSON object with its stream as key, so that the answers of a stream
+    stay in order. After a crash some may come twice, and equal: drop what has the same stream,
+    event and sequence.
 
     A checkpoint belongs to one model, policy, rules, key, columns and number of shards; others are
     refused.
@@ -112,6 +117,7 @@ def stream(given: _StreamOptions) -> None:
       sfumato spark stream --source-format kafka --source-option subscribe=raw \\
         --source-option kafka.bootstrap.servers=broker:9092 --sink-format kafka \\
         --sink-option topic=private --sink-option kafka.bootstrap.servers=broker:9092 \\
+        --dead-letters kafka:unreadable \\
         --conf spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\
         -m city.model --epsilon 0.5 --key-file city.key --checkpoint city-state
     """
@@ -120,42 +126,52 @@ def stream(given: _StreamOptions) -> None:
     from sfumato.engines.spark.stream_release import stream_document
     from sfumato.store.keys import read_key
 
-    _check_places(given)
+    asked, places = given.source, _places(given)
     public = [given.model, given.policy]
     key = read_key(given.key_file, public=public, shared=given.shared_key)
     model, sent = _document(given)
     spark = session_of(given.master, given.conf or ())
     try:
-        asked = given.source
         with told_plainly(asked.source or asked.source_format), refused_checkpoint():
             rows = stream_document(
-                _read(spark, asked, model),
+                places.events(spark, model),
                 sent,
                 key=key,
                 watermark=asked.watermark,
                 time=asked.time,
                 shards=given.shards,
+                malformed=places.malformed,
             )
             _write_rules(given.sink, sent)
-            _follow(_written(rows, given.sink), given.shown)
+            begun = [places.answered(rows, model.stream)]
+            if places.dead_letters is not None:
+                begun.append(places.letters(spark, model, given.missing, given.when_unknown))
+            follow(begun, given.shown)
     finally:
         spark.stop()
 
 
-def _check_places(given: _StreamOptions) -> None:
-    from sfumato.core.errors import InvalidParameter
-
-    kinds = (
-        ("--source-format", given.source.source_format),
-        ("--sink-format", given.sink.sink_format),
+def _places(given: _StreamOptions) -> Places:
+    """Where events come from, and where answers go."""
+    asked, sink = given.source, given.sink
+    return Places.of(
+        source=asked.source,
+        source_format=asked.source_format,
+        source_option=asked.source_option,
+        names=(asked.event, asked.time),
+        output=sink.output,
+        sink_format=sink.sink_format,
+        sink_option=sink.sink_option,
+        dead_letters=sink.dead_letters,
+        checkpoint=sink.checkpoint,
+        trigger=_trigger(sink),
     )
-    for name, kind in kinds:
-        if kind not in FORMATS:
-            raise InvalidParameter(name, kind, f"be one of {', '.join(FORMATS)}")
-    if (given.source.source is None) != (given.source.source_format == "kafka"):
-        raise InvalidParameter("SOURCE", given.source.source, "be a folder, but for kafka")
-    if (given.sink.output is None) != (given.sink.sink_format == "kafka"):
-        raise InvalidParameter("--output", given.sink.output, "be a folder, but for kafka")
+
+
+def _trigger(asked: _Sink) -> dict[str, bool | str]:
+    if asked.once:
+        return {"availableNow": True}
+    return {} if asked.trigger is None else {"processingTime": asked.trigger}
 
 
 def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
@@ -189,49 +205,6 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
     return model, PlanDocument.of(spec, model, policy)
 
 
-def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
-    from sfumato.core.errors import InvalidParameter
-
-    found: dict[str, str] = {}
-    for one in given or ():
-        key, mark, value = one.partition("=")
-        if not mark or not key:
-            raise InvalidParameter(name, one, "be NAME=VALUE")
-        found[key] = value
-    return found
-
-
-def _read(spark: SparkSession, asked: _Source, model: StreamModel) -> DataFrame:
-    """Events as a streaming frame, with the columns that the model reads."""
-    from pyspark.sql import functions as F
-
-    from sfumato.engines.spark.stream_sources import event_schema
-
-    schema = event_schema(model, asked.event, asked.time, typed=asked.source_format == "parquet")
-    reader = spark.readStream.format(asked.source_format)
-    reader = reader.options(**_pairs("--source-option", asked.source_option))
-    if asked.source_format != "kafka":
-        return reader.schema(schema).load(asked.source)
-    # What is no such object has empty columns, which are refused; FAILFAST would quote it in logs.
-    told = F.from_json(F.col("value").cast("string"), schema)
-    return reader.load().select(told.alias("event")).select("event.*")
-
-
-def _written(rows: DataFrame, asked: _Sink) -> StreamingQuery:
-    from pyspark.sql import functions as F
-
-    if asked.sink_format == "kafka":
-        rows = rows.select(F.to_json(F.struct("*")).alias("value"))
-    writer = rows.writeStream.format(asked.sink_format).outputMode("append")
-    writer = writer.options(**_pairs("--sink-option", asked.sink_option))
-    writer = writer.option("checkpointLocation", asked.checkpoint)
-    if asked.once:
-        writer = writer.trigger(availableNow=True)
-    elif asked.trigger is not None:
-        writer = writer.trigger(processingTime=asked.trigger)
-    return writer.start(asked.output)
-
-
 def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
     """The rules beside the output, for an audit."""
     from sfumato.store.files import write_whole
@@ -239,32 +212,3 @@ def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
 
     if asked.output is not None and "://" not in asked.output:
         write_whole(beside(asked.output), sent.rules)
-
-
-def _follow(query: StreamingQuery, shown: options.Shown) -> None:
-    """Wait for the end of a query, or end it in order."""
-    rows = batches = 0
-    last = -1
-    try:
-        # In turns of a second: who waits in the engine hears no signal.
-        while True:
-            ended = query.awaitTermination(1)
-            for told in query.recentProgress:
-                progress: Any = told
-                if progress["batchId"] > last:
-                    last = progress["batchId"]
-                    rows, batches = rows + progress["numInputRows"], batches + 1
-            if ended:
-                break
-    except BaseException:
-        query.stop()
-        if not shown.quiet:
-            say("ended; go on with the same command and the same checkpoint")
-        raise
-    if shown.as_json:
-        print_json({"events": rows, "batches": batches})
-    elif not shown.quiet:
-        say(
-            f"{rows:,} events in {batches:,} micro-batches; to go on with what comes next: the "
-            "same command and the same checkpoint"
-        )

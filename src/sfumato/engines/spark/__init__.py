@@ -16,5 +16,6 @@ if TYPE_CHECKING:
     from sfumato.engines.spark.spark_recover import SparkRecovery as SparkRecovery
     from sfumato.engines.spark.spark_recover import recover as recover
     from sfumato.engines.spark.stream_release import release_stream as release_stream
+    from sfumato.engines.spark.unreadable_events import dead_letters as dead_letters
 
 __getattr__, __dir__ = lazily(__name__)

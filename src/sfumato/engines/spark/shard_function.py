@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import OUTCOMES
+from sfumato.engines.spark.event_reading import EventReader
 from sfumato.engines.spark.shard_release import REFUSALS, AskedRows, Shard, ShardAnswers
 from sfumato.engines.spark.shard_state import ShardState
 from sfumato.engines.spark.worker_failures import WorkerFailure, without_values
 from sfumato.engines.spark.worker_plan import OpenedPlan, WorkerPlan
-from sfumato.models.encoding import Bins, Grid
+from sfumato.models.encoding import Grid
 from sfumato.models.stream_model import StreamModel
 from sfumato.store.answer_columns import Coded
-from sfumato.store.live import Refused, Reply
-from sfumato.store.live_intake import refused_names
-from sfumato.stream.live_values import LiveValues
 from sfumato.tables.cells import Late, Missing
 from sfumato.tables.spelling import Cells, column_array
 
@@ -36,6 +34,18 @@ MICROS = "sfumato_micros"
 _QUERY = "sql.streaming.queryId"
 """What Spark calls the id of a query among the properties of its tasks."""
 _OUTCOMES = [*(one.value for one in OUTCOMES), "refused"]
+
+
+class Malformed(StrEnum):
+    """What becomes of an event that cannot be read.
+
+    Attributes:
+        END: It ends the query, at every start until it is taken out of the source.
+        DROP: It is left out: nothing leaves, nothing is charged. `dead_letters` tells of it.
+    """
+
+    END = "end"
+    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +70,18 @@ class ShardFunction:
         plan: The plan and its key.
         columns: What the columns are called.
         release: Digest of the release; states of others are refused.
+        malformed: What becomes of an event that cannot be read.
     """
 
-    def __init__(self, plan: WorkerPlan, columns: EventColumns, release: str) -> None:
+    def __init__(
+        self,
+        plan: WorkerPlan,
+        columns: EventColumns,
+        release: str,
+        malformed: Malformed = Malformed.END,
+    ) -> None:
         self._plan, self._columns, self._release = plan, columns, release
+        self._malformed = malformed
 
     def __call__(
         self, key: Any, frames: Iterator[pd.DataFrame], state: GroupState
@@ -72,6 +90,8 @@ class ShardFunction:
         with without_values():
             opened, query = self._plan.opened(), query_id()
             rows = self._read(opened, list(frames))
+            if not len(rows):  # all of them were left out
+                return
             release = f"{self._release} {query}"
             coins = self._plan.coins_of(query)
             shard = Shard(opened.plan, coins, release, Late(opened.spec.late))
@@ -93,15 +113,13 @@ class ShardFunction:
             if array.null_count:
                 raise WorkerFailure(f"column {name!r} must not be empty")
         words = ids.to_pylist()
-        bad = refused_names(words, streams.to_pylist())
         values = [frame[name] for name in opened.model.values]
-        cells = _cells(_reader(opened), opened.model, values, bad)
-        if bad:
+        cells, bad = _reader(opened).read(streams.to_pylist(), words, values)
+        if bad and self._malformed is Malformed.END:
             first = min(bad)
-            reply = bad[first]
-            assert isinstance(reply, Refused)
-            raise WorkerFailure(f"event {words[first]!r}: {reply.detail}; nothing was released")
-        return AskedRows(streams, ids, times.to_numpy(), cells, hashes.to_numpy())
+            raise WorkerFailure(f"event {words[first]!r}: {bad[first]}; nothing was released")
+        rows = AskedRows(streams, ids, times.to_numpy(), cells, hashes.to_numpy())
+        return rows.at(np.setdiff1d(np.arange(len(rows)), [*bad])) if bad else rows
 
     def _table(self, model: StreamModel, left: ShardAnswers) -> pd.DataFrame:
         import pyarrow as pa
@@ -139,34 +157,10 @@ def _column(frame: pd.DataFrame, name: str) -> pa.Array:
 
 
 @lru_cache(maxsize=8)
-def _reader(opened: OpenedPlan) -> LiveValues:
-    """Reads values, and remembers how symbols are spelled; once for a process."""
+def _reader(opened: OpenedPlan) -> EventReader:
+    """Reads events, and remembers how symbols are spelled; once for a process."""
     missing = Missing(opened.spec.missing)
-    return LiveValues(opened.model, missing, opened.plan.on_unknown)
-
-
-def _cells(
-    reader: LiveValues, model: StreamModel, values: list[pd.Series], bad: dict[int, Reply]
-) -> Ints:
-    """Places of the true symbols; what cannot be read gets into `bad`."""
-    if isinstance(model.encoding, Bins | Grid):
-        parts = [_plain(value) for value in values]
-        rows = parts[0] if len(parts) == 1 else [list(one) for one in zip(*parts, strict=True)]
-        return reader.cells(rows, bad)
-    # Of symbols each spelling is read once.
-    codes, words = values[0].factorize(use_na_sentinel=False)
-    wrong: dict[int, Reply] = {}
-    cells = reader.cells([None if one != one else one for one in words.tolist()], wrong)
-    for place, reply in wrong.items():
-        bad.setdefault(int(np.flatnonzero(codes == place)[0]), reply)
-    return np.asarray(cells[codes])
-
-
-def _plain(value: pd.Series) -> list[Any]:
-    """Cells as Python has them; None for those that are missing."""
-    gone = value.isna().to_numpy()
-    cells = value.tolist()
-    return [None if no else cell for no, cell in zip(gone, cells, strict=True)]
+    return EventReader(opened.model, missing, opened.plan.on_unknown)
 
 
 def _left(model: StreamModel, columns: EventColumns, left: ShardAnswers) -> dict[str, Cells]:

@@ -14,6 +14,7 @@ from sfumato.engines.spark.shard_function import (
     MICROS,
     SHARD,
     EventColumns,
+    Malformed,
     ShardFunction,
     check_missing,
 )
@@ -44,6 +45,7 @@ def release_stream(
     id: str = "id",
     time: str = "time",
     late: str = "refuse",
+    malformed: str = "end",
     shards: int = SHARDS,
     **rules: Unpack[Rules],
 ) -> DataFrame:
@@ -60,7 +62,8 @@ def release_stream(
     An event that comes again under its id has its old answer while its time is not before the
     watermark. What is older than that, or earlier than the last answer of its stream, leaves with
     the outcome `refused` and its `reason`, and nothing is drawn for it. What cannot be read ends
-    the query, as it ends a release of a table: a row that said so would tell of the value.
+    the query, as it ends a release of a table: a row that said so would tell of the value. Or it is
+    left out (`malformed`).
 
     Args:
         frame: A streaming frame, one row per event.
@@ -75,6 +78,9 @@ def release_stream(
         time: Column of timestamps.
         late: What becomes of an event that is earlier than the last answer of its stream: `refuse`,
             or `accept` to release it as the next value.
+        malformed: What becomes of an event that cannot be read: `end` the query, or `drop` it:
+            nothing leaves for it, and `sf.spark.dead_letters` says in a query of its own which.
+            The gap shows that something was wrong with it; `when_unknown` leaves none.
         shards: How many keys of the state store the streams are shared out to: one for some hundred
             streams that are expected. Fixed for the life of a checkpoint.
         rules: Budget, loss and rules, as in `ReleaseSpec`. Without a budget it is that of the
@@ -112,7 +118,15 @@ def release_stream(
     check_missing(spec.missing)
     spec, policy = completed(spec, named, policy, asked="method" in rules)
     sent = PlanDocument.of(spec, named, policy)
-    return stream_document(frame, sent, key=key, watermark=watermark, time=time, shards=shards)
+    return stream_document(
+        frame,
+        sent,
+        key=key,
+        watermark=watermark,
+        time=time,
+        shards=shards,
+        malformed=checks.choice("malformed", Malformed, malformed),
+    )
 
 
 def stream_document(
@@ -123,6 +137,7 @@ def stream_document(
     watermark: str,
     time: str,
     shards: int = SHARDS,
+    malformed: Malformed = Malformed.END,
 ) -> DataFrame:
     """The same by a document of rules, model and policy."""
     opened = plan_of(sent)
@@ -131,6 +146,9 @@ def stream_document(
     assert opened.spec.event is not None
     given = StreamColumns(opened.model.stream, time, (opened.spec.event, *opened.model.values))
     _check(frame, given)
+    if malformed is Malformed.DROP:
+        for name in (given.stream, given.order, opened.spec.event):
+            frame = frame.where(column(name).isNotNull())
     left = {**output_columns(opened.model, reading, opened.plan), "reason": str}
     columns = EventColumns(opened.spec.event, time, {**left, time: int})
     worker = WorkerPlan(frame.sparkSession.sparkContext.broadcast(sent), key)
@@ -138,7 +156,7 @@ def stream_document(
     release = release_digest(sent, key, checks.count("shards", shards), names)
     rows = _sharded(frame.withWatermark(time, watermark), given, opened.model, shards)
     answers = rows.groupBy(SHARD).applyInPandasWithState(
-        ShardFunction(worker, columns, release),
+        ShardFunction(worker, columns, release, malformed),
         frame_schema(columns.left),
         state_type(release),
         "append",
@@ -179,12 +197,12 @@ def _sharded(frame: DataFrame, given: StreamColumns, model: StreamModel, shards:
         column(given.order),
         F.unix_micros(column(given.order)).alias(MICROS),
         F.xxhash64(stream, id).alias(HASH),
-        *(_value(frame, name, model) for name in given.others[1:]),
+        *(value_column(frame, name, model) for name in given.others[1:]),
         F.pmod(F.xxhash64(stream), F.lit(shards)).alias(SHARD),
     )
 
 
-def _value(frame: DataFrame, name: str, model: StreamModel) -> Column:
+def value_column(frame: DataFrame, name: str, model: StreamModel) -> Column:
     """A column of values; whole numbers that name symbols as text.
 
     Beside a missing one, data frames would hold them as floats: large ones would become others.
