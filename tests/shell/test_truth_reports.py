@@ -89,7 +89,8 @@ ASKED = {
 
 @pytest.mark.parametrize("kind", ASKED)
 def test_a_report_carries_what_others_were_told_and_is_found_again(folder: Path, kind: str) -> None:
-    asked = [folder / word if str(word).endswith(".model") else word for word in ASKED[kind]]
+    words = map(str, ASKED[kind])
+    asked = [folder / word if word.endswith(".model") else word for word in words]
     report = folder / f"{kind}.json"
     done(*audit(folder, *asked, "--report", report, "--report", folder / f"{kind}.html"))
     told = json.loads(report.read_text())

@@ -46,7 +46,7 @@ def of_batches(
         parts = [path[at : at + width] for at in range(0, len(path), width)]
         key = tuple(batches.index(part) for part in parts)
         paired[key] = paired.get(key, Fraction(0)) + chance
-    steps = []
+    steps: list[tuple[Weights, int]] = []
     for design, column in channels:
         weights = design.design.channel.weights
         rows = [weights[design.partition.cell(batch)].tolist() for batch in batches]
