@@ -562,7 +562,6 @@ def _audit() -> Iterator[Case]:
             f"{truth} --radius 0.05",
             f"{AUDIT} --radius 0.05 --plausible chains.set",
             f"{AUDIT} -o leaked.csv",
-            f"{truth} --report found.json",
             f"{truth} -o live.csv",
         ),
         silent=1,

@@ -293,7 +293,6 @@ def test_a_history_whose_times_go_back_is_refused(folder: Path, tmp_path: Path) 
         ("recover", "out.csv", "-o", "x.csv"),
         ("learn", "out.csv", "-o", "x.model"),
         ("attack", "out.csv"),
-        ("audit", "out.csv", "--radius", 0.1),
         ("serve", "--home", "home", "--epsilon", 1),
     ],
 )
@@ -307,6 +306,11 @@ def test_commands_that_know_no_phases_say_so(
     ]  # fmt: skip
     told = call(*named, "-m", folder / "day.model")
     assert told.code == 2 and "change with time" in told.err
+
+
+def test_no_set_is_put_around_hours(folder: Path) -> None:
+    told = call("audit", folder / "out.csv", "-m", folder / "day.model", "--radius", 0.1)
+    assert told.code == 2 and "sets around hours" in told.err
 
 
 def test_another_truth_may_be_a_chain_without_phases(folder: Path, tmp_path: Path) -> None:

@@ -81,8 +81,12 @@ class AuditOptions(options.Options):
         "With --key-file: what `key commit` printed, and was published before the data."
     )
     truth: str | None = option(
-        "Also what the same outputs leaked to an adversary who knows this model instead: exactly, "
-        "step by step, beside LIP's bound on it. The symbols must be the same."
+        "Also what the same outputs leaked to an adversary who knows this model instead (a chain, "
+        "one with hours, a mixture): exactly, step by step, beside LIP's bound on it. The symbols "
+        "must be the same."
+    )
+    time: str | None = option(
+        "With --truth of a model with hours: the kept column of times, if the plan names none."
     )
     radius: float | None = option(
         "Also under the worst chain whose probabilities are each off by at most so much from those "
@@ -149,6 +153,7 @@ def audit(given: AuditOptions) -> None:
       sfumato audit private.csv --model city.model --against live.csv --key-file year.key \\
           --commitment 5d41...
       sfumato audit private.csv --model city.model --truth lastyear.model -o leaked.csv
+      sfumato audit private.csv --model city.model --truth hours.model --time when
       sfumato audit private.csv --model city.model --radius 0.02
       sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
     """
@@ -243,6 +248,7 @@ def _refuse_for_series(given: AuditOptions) -> None:
         "--only": given.only,
         "--level": given.level,
         "--truth": given.truth,
+        "--time": given.time,
         "--radius": given.radius,
         "--plausible": given.plausible,
         "--output": given.out,
@@ -383,6 +389,7 @@ def _compared(
             columns=given.allow_column or (),
             only=given.only,
             also=also,
+            time=given.time,
             progress=show,
         )
     if isinstance(plan, LearningPlan):

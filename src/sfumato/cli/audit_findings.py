@@ -20,8 +20,12 @@ _PRIVATE = ("loss", "gain")
 _TOTALS = ("unverifiable", "withheld", "repeated", "only_in_ledger", "ledger_head")
 _ASKED = (
     *("stream", "coverage", "level", "only", "require_budget", "require_ldp", "require_model"),
-    *("allow", "allow_column", "window", "simulation", "separator"),
+    *("allow", "allow_column", "window", "simulation", "separator", "radius", "time"),
 )
+_OTHERS = {"truth": "under_truth", "over_set": "over_set", "transfer": "transfer_bound"}
+"""What a stream leaked under another chain, or under all of a set, and its name in a report."""
+_LEARNT = "three_numbers"
+"""Whether a report of a release that learns holds them, unasked; older ones do not."""
 _LEVELS = {
     0: "anyone: output, model and plan alone",
     1: "holder of the true values: outputs fit their channels",
@@ -71,6 +75,9 @@ def read_files(given: AuditOptions, done: Audited) -> list[ReadFile]:
     files += [ReadFile("plan", path) for path in plans if Path(path).is_file()]
     files.append(ReadFile("model", given.model))
     files += [ReadFile("policy", path) for path in dict.fromkeys(done.policies) if path]
+    for role in ("truth", "plausible"):
+        if getattr(given, role) is not None:
+            files.append(ReadFile(role, getattr(given, role)))
     if given.ledger is not None:
         files.append(ReadFile("ledger", given.ledger))
     files += [ReadFile("true values", path, secret=True) for path in given.against or []]
@@ -79,8 +86,14 @@ def read_files(given: AuditOptions, done: Audited) -> list[ReadFile]:
     return files
 
 
-def audit_findings(given: AuditOptions, done: Audited) -> Findings:
-    """What was found, without what only the true values tell."""
+def audit_findings(given: AuditOptions, done: Audited, *, learnt: bool = True) -> Findings:
+    """What was found, without what only the true values tell.
+
+    Args:
+        given: What was asked for.
+        done: What was found.
+        learnt: Whether to tell what a release that learns leaked under its last estimate and set.
+    """
     from dataclasses import asdict
 
     from sfumato.store.reports import Findings
@@ -89,11 +102,12 @@ def audit_findings(given: AuditOptions, done: Audited) -> Findings:
     reports = done.reports
     level = 0 if not given.against else 1 if given.key_file is None else 2
     streams: dict[str, Any] = {}
+    asked_other = any((given.truth, given.radius is not None, given.plausible))
     for number, report in enumerate(reports, start=1):
         for name, entry in report.streams.items():
             shown = name if len(reports) == 1 else f"{name} (release {number})"
             told = {key: value for key, value in asdict(entry).items() if key not in _PRIVATE}
-            streams[shown] = told
+            streams[shown] = told | (_under_others(report, name) if asked_other or learnt else {})
     together = told_together(reports).values() if len(reports) > 1 else ()
     most = together or [entry for report in reports for entry in report.streams.values()]
     totals: dict[str, Any] = {
@@ -103,6 +117,8 @@ def audit_findings(given: AuditOptions, done: Audited) -> Findings:
         "largest_ldp": max((entry.ldp for entry in most), default=0.0),
         "problems": sum(report.problem_count for report in reports),
     }
+    if asked_other or learnt:
+        totals |= _largest_others(reports)
     if len(reports) == 1:
         totals |= {name: getattr(reports[0], name) for name in _TOTALS}
     checked = [f"{totals['rows']:,} rows: leakage, charges, budget and form, computed again"]
@@ -112,6 +128,7 @@ def audit_findings(given: AuditOptions, done: Audited) -> Findings:
             checked.append(
                 f"{report.coins.tested:,} outputs beside true values: {how} at {report.coins.level}"
             )
+    checked += [line for report in reports if asked_other or learnt for line in _others(report)]
     replays = [report.replayed for report in reports if report.replayed is not None]
     checked += [f"draws: {replayed} with the key" for replayed in replays]
     not_checked = _named(given, [line for report in reports for line in report.unchecked])
@@ -121,7 +138,7 @@ def audit_findings(given: AuditOptions, done: Audited) -> Findings:
         not_checked.insert(0, "that the key was drawn at random, unless its commitment came first")
     return Findings(
         command="audit",
-        asked={name: value for name in _ASKED if (value := getattr(given, name))},
+        asked=_asked(given, unasked=learnt and not asked_other and _any_other(reports)),
         level=_LEVELS[level],
         passed=all(report.passed for report in reports),
         promise=[line for r in reports if r.promise is not None for line in r.promise.lines()],
@@ -131,6 +148,53 @@ def audit_findings(given: AuditOptions, done: Audited) -> Findings:
         checked=checked,
         not_checked=[*not_checked, *_NEVER],
     )
+
+
+def _asked(given: AuditOptions, *, unasked: bool) -> dict[str, Any]:
+    """The options of a report; a radius of 0 is one."""
+    told = {name: value for name in _ASKED if (value := getattr(given, name))}
+    told |= {} if given.radius is None else {"radius": given.radius}
+    return told | ({_LEARNT: True} if unasked else {})
+
+
+def _any_other(reports: Sequence[AuditReport]) -> bool:
+    return any(report.truth is not None for report in reports)
+
+
+def _under_others(report: AuditReport, stream: str) -> dict[str, float | None]:
+    """What a stream leaked under another chain, and over a set; nothing if nobody looked."""
+    if report.truth is None:
+        return {}
+    entry = report.truth.streams.get(stream)
+    told = {name: None if entry is None else getattr(entry, key) for key, name in _OTHERS.items()}
+    return told
+
+
+def _largest_others(reports: Sequence[AuditReport]) -> dict[str, float]:
+    """The largest of these figures; of several releases what they told of a stream is added up."""
+    from sfumato.core.numerics import add_up
+
+    sums: dict[str, dict[str, float]] = {figure: {} for figure in _OTHERS.values()}
+    for report in reports:
+        for stream in {} if report.truth is None else report.truth.streams:
+            for figure, amount in _under_others(report, stream).items():
+                if amount is not None:
+                    sums[figure][stream] = add_up(sums[figure].get(stream, 0.0), amount)
+    return {f"largest_{name}": max(each.values()) for name, each in sums.items() if each}
+
+
+def _others(report: AuditReport) -> list[str]:
+    """Under which other chains leakage was computed."""
+    if report.truth is None:
+        return []
+    truth = report.truth
+    hours = "" if truth.phases is None else f", with {truth.phases}"
+    lines = [f"what the outputs told an adversary who knows the model {truth.model}{hours}"]
+    if truth.widest is not None:
+        sure = "" if truth.confidence == 1 else f"; confidence {truth.confidence:g}"
+        width = f"intervals at most {truth.widest:g} wide"
+        lines.append(f"what they told under the worst chain of a set ({width}{sure})")
+    return lines
 
 
 def _unfair(level: int) -> str:
@@ -170,6 +234,7 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
     released = paths.get("output", [])
     beside = [f"{path}.plan.json" for path in released]
     defaults: dict[str, Any] = dict.fromkeys(_ASKED) | {"coverage": "inputs", "simulation": False}
+    learnt = asked.get(_LEARNT) is True
     asked = defaults | {name: value for name, value in asked.items() if name in _ASKED}
     if held.is_partial:  # whether rows had to be withheld is for the holder to find
         asked["allow"] = ",".join(filter(None, (asked["allow"], "withheld")))
@@ -184,15 +249,14 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
         key_file=held.key_file,
         shared_key=held.shared_key,
         commitment=held.commitment,
-        truth=None,
-        radius=None,
-        plausible=None,
+        truth=next(iter(paths.get("truth", [])), None),
+        plausible=next(iter(paths.get("plausible", [])), None),
         out=None,
         report=None,
         shown=Shown(as_json=True, quiet=True),
     )
     done = audited(given, paths.get("policy", []))
-    found = audit_findings(given, done)
+    found = audit_findings(given, done, learnt=learnt)
     if not held.is_partial:
         return found
     unfair = [_unfair(1)] if held.level == 1 else []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = ("released", "model", "rules", "policy", "ledger", "against", "report", "commitment")
 """What the registry holds, or what belongs to a table."""
-_TABLES_ALONE = ("truth", "radius", "plausible", "out")
+_TABLES_ALONE = ("truth", "time", "radius", "plausible", "out")
 """What is asked of other chains: of a table, or a ledger of its own."""
 
 

@@ -34,9 +34,9 @@ def check_truth_options(given: AuditOptions) -> None:
         raise InvalidParameter("--plausible", given.plausible, "not come with --radius")
     if given.out is not None and not asked:
         raise InvalidParameter("--output", given.out, "come with --truth, --radius or --plausible")
-    if asked and given.report:
-        rule = "not come with --truth, --radius or --plausible: `verify-report` does not know them"
-        raise InvalidParameter("--report", given.report[0], rule)
+    if given.time is not None and given.truth is None:
+        rule = "come with --truth, and a model that changes with time"
+        raise InvalidParameter("--time", given.time, rule)
     inputs = [*(given.released or []), *(given.against or []), given.model, given.truth]
     inputs.append(given.plausible)
     inputs += [given.ledger, given.rules, given.policy, given.key_file]
@@ -55,12 +55,13 @@ def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTru
 
     if (given.truth, given.radius, given.plausible) == (None,) * 3:
         return None
-    other = model.steady if given.truth is None else options.load_steady_model(given.truth)
-    truth = other.value_by_value
+    other = model if given.truth is None else options.load_model(given.truth)
+    truth = other.live_chain
     chains = None
     if given.radius is not None:
         if not isinstance(truth, MarkovChain):
-            rule = "come with a plain chain"
+            rule = "come with a plain chain of order 1 (--truth): sets around hours, clusters or "
+            rule += "pairs are not built"
             raise InvalidParameter("--radius", given.radius, rule)
         chains = PlausibleChains.from_radius(truth, given.radius)
     elif given.plausible is not None:
@@ -165,6 +166,11 @@ def print_truth(report: TruthReport, truth: str) -> None:
             for name, entry in worst
         ],
     )
+    if report.phases is not None:
+        print_line(
+            f"he knows {report.phases}; times are taken for public: whether they depend on the "
+            "values beyond this model is not looked at"
+        )
     print_line(
         "the transfer bound adds to what each step states the gap between both beliefs"
         f"{cited('LIP Lemma 3')}, at most once more what is stated: the probability of an output "

@@ -20,7 +20,7 @@ _COMPARED = (
 )
 _NEEDED = {"audit": ("model",), "verify": ("certificate", "table")}
 _KNOWN = {
-    "audit": ("output", "plan", "model", "policy", "ledger", *SECRET),
+    "audit": ("output", "plan", "model", "policy", "truth", "plausible", "ledger", *SECRET),
     "verify": ("certificate", "table", "history", *SECRET),
 }
 _SEVERAL = ("output", "plan", "true values")

@@ -55,6 +55,7 @@ def audit_table(
     columns: Sequence[str] = (),
     only: Sequence[str] | None = None,
     also: Sequence[Check] = (),
+    time: str | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
     r"""Recompute the adversary's belief and the exact leakage of every row of a released table.
@@ -80,6 +81,8 @@ def audit_table(
         columns: Columns that the files may hold beyond those of the rules; they are not looked at.
         only: Look at these streams alone.
         also: Further checks, which see every batch after the audit's own.
+        time: The column of times that was kept, for checks that ask for times where the rules name
+            none.
         progress: Called with the number of rows checked so far.
 
     Examples:
@@ -116,6 +119,7 @@ def audit_table(
     kind, states = _walk_under(plan)
     walk = kind(model, plan, report, seeing, truths, skips=skips, only=chosen, states=states)
     walk.repeats_allowed = Allow.REPEATED in required.allow
+    walk.timed = any(getattr(check, "needs_times", False) for check in also)
     if ledger is not None:  # it tells a part from the whole
         required = replace(required, allow=required.allow | {Allow.UNSEALED})
     _check_promises(report, rules, model, required)
@@ -127,8 +131,10 @@ def audit_table(
             own = rules[min(place, len(rules) - 1)] if rules else None
             there = _columns(table, model, plan, own, columns)
             recurs = "event" in there.due or place < len(tables) - 1
-            time = _time_column(walk.when, own, there)
-            walk.begin(text=table.format == "csv", recurs=recurs, time=time)
+            kept = _time_column(walk.when, own, there)
+            if walk.timed:
+                kept = _kept_times(kept or time, there)
+            walk.begin(text=table.format == "csv", recurs=recurs, time=kept)
             _audit_file(walk, table, there, own, progress)
         walk.end(Coverage.PART if chosen is not None else coverage)
     if report.left_out:
@@ -197,6 +203,15 @@ def _time_column(when: When, rules: ReleaseSpec | None, there: _Columns) -> str 
         told = "phases" if when.period is None else "periods of the budget"
         rule = f"hold the times that were released: without them nobody can tell the {told}"
         raise InvalidParameter(f"column {name!r}", None, rule)
+    return name
+
+
+def _kept_times(name: str | None, there: _Columns) -> str:
+    """The column that phases of another chain than the model follow from."""
+    if name is None or name not in there.due or name not in there.there:
+        rule = "name the column of times that left beside the values (--time): the chain that is "
+        rule += "compared changes with time"
+        raise InvalidParameter("time", name, rule)
     return name
 
 

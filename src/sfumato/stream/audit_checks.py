@@ -38,6 +38,7 @@ from sfumato.stream.partition.patterns import Patterns, WholeBatches
 from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.true_values import RealisedLoss, Truth
 from sfumato.stream.value_exposure import ValueExposure
+from sfumato.tables.cells import Time
 
 DELTA = 1e-6
 """Failure probability of the composed leakage that an audit reports beside the plain sum."""
@@ -55,6 +56,7 @@ class CheckedBatch:
         output: Which output of that channel it is.
         truths: The true values; None each where they are not known.
         rows: Their numbers in the file; none for what stands in the ledger alone.
+        times: Those of the values, where a check asks for them; None where one cannot be read.
     """
 
     state: StreamState
@@ -64,6 +66,7 @@ class CheckedBatch:
     output: int | None
     truths: Sequence[Truth | None]
     rows: Sequence[int] = ()
+    times: Sequence[Time | None] = ()
 
     @classmethod
     def of(
@@ -72,10 +75,11 @@ class CheckedBatch:
         seen: Observed,
         truths: Sequence[Truth | None] | None = None,
         rows: Sequence[int] = (),
+        times: Sequence[Time | None] = (),
     ) -> CheckedBatch:
         """What was seen of a batch, with its true values where they are known."""
         known = [None] * len(seen.events) if truths is None else truths
-        return cls(state, *seen, known, rows)
+        return cls(state, *seen, known, rows, times)
 
     @property
     def stream(self) -> str:

@@ -16,7 +16,8 @@ from sfumato.core.state import StreamState
 from sfumato.store.protocol import Answer
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, said_by
 from sfumato.stream.audit_report import StreamAudit
-from sfumato.stream.audit_walk import Walk, fingerprints
+from sfumato.stream.audit_rows import fingerprints
+from sfumato.stream.audit_walk import Walk
 from sfumato.stream.checked_columns import CheckedColumns, ColumnCheck
 from sfumato.stream.fleet_answers import SKIPPED
 from sfumato.stream.fleet_replay import Left, NotReleased, Replay

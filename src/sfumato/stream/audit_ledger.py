@@ -135,6 +135,12 @@ class LedgerSide:
             found += told
         return found
 
+    def times(self, events: Sequence[Event]) -> list[Time | None]:
+        """When successive events of a stream happened; None where the ledger does not say."""
+        stream, first = events[0].stream, events[0].sequence
+        answers = self._ledger.between(stream, first, first + len(events))
+        return [None if answer.time is None else Time.of(answer.time) for answer in answers]
+
     def hold(self, answers: Iterable[Answer]) -> None:
         """Count answers that the files hold, too."""
         self._held.update(answer.source for answer in answers)

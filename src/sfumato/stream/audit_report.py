@@ -196,6 +196,9 @@ class AuditReport:
         for name in ("starts", "versions"):
             if not found[name]:
                 del found[name]
+        for told in (found.get("truth"), *found.get("starts", ())):
+            if told is not None and told["phases"] is None:
+                del told["phases"]
         return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:

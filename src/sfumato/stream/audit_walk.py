@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import contextlib
 from array import array
 from collections import Counter
 from collections.abc import MutableMapping, Sequence
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.state import StreamState
@@ -19,7 +18,13 @@ from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_checks import Check, CheckedBatch
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, When, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
-from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
+from sfumato.stream.audit_rows import (
+    AuditRow,
+    differences,
+    fingerprints,
+    misspelled,
+    read_event,
+)
 from sfumato.stream.learning_plan import signal_column
 from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.true_values import Truth
@@ -31,7 +36,6 @@ from sfumato.tables.readers import Chunk
 _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
 """What does not look like a value outside the alphabet."""
 _BROKEN = (InvalidParameter, UnknownSymbol, Unreadable)
-_KEYS = np.frombuffer(secrets.token_bytes(7 * 8), dtype=np.uint64) | np.uint64(1)
 
 
 class Walk:
@@ -46,6 +50,7 @@ class Walk:
         file_rows: Rows of the current file.
         file_streams: The streams of the current file.
         when: What follows from the times of rows.
+        timed: Whether checks are told the times of values.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class Walk:
         self.file_streams: set[str] = set()
         self.report = report
         self.ledger: LedgerSide | None = None
-        self.repeats_allowed = False
+        self.repeats_allowed = self.timed = False
         cycle = model.cycle if model.cycle is not None and not model.cycle.in_turn else None
         self.when = When(cycle, plan.period)
         self._time: str | None = None
@@ -89,7 +94,8 @@ class Walk:
         Args:
             text: Whether its cells are texts.
             recurs: Whether anything may be said again that it says: by itself, or by files to come.
-            time: The column that phases, or periods of the budget, follow from.
+            time: The column that phases follow from, of the model or of what is compared, or
+                periods of the budget.
         """
         self._time = time
         self._text, self.file_rows, self.file_streams = text, 0, set()
@@ -143,6 +149,12 @@ class Walk:
             return Time.of(fields.get(self._time or ""))
         except Unreadable as problem:
             raise Unreadable(f"the time {problem}") from None
+
+    def _readable_time(self, row: AuditRow) -> Time | None:
+        """The time of a row, for checks; None where it is not to be read."""
+        with contextlib.suppress(Unreadable):
+            return self._time_of(row.fields)
+        return None
 
     def _check_times(self, rows: Sequence[AuditRow]) -> None:
         """Where anything follows from times, values come in the order of theirs."""
@@ -217,7 +229,8 @@ class Walk:
             self._compare(row, each)
         seen = self._in_ledger(state, seen)
         numbers = [row.number for row in rows]
-        self._show(state, seen, [truth for _, truth in held], numbers)
+        times = [self._readable_time(row) for row in rows] if self.timed else []
+        self._show(state, seen, [truth for _, truth in held], numbers, times)
         if self._may_recur:
             self._said(stream).extend(map(self._fingerprint, events))
 
@@ -323,7 +336,7 @@ class Walk:
             for event, each in zip(events, seen.events, strict=True):
                 for rule in differences(event, each, "the ledger"):
                     self.report.note(self.report.rows, rule)
-            self._show(state, seen)
+            self._show(state, seen, times=self.ledger.times(events) if self.timed else ())
 
     def end(self, coverage: Coverage) -> None:
         """Check what the ledger holds beyond the files, and itself."""
@@ -352,9 +365,10 @@ class Walk:
         seen: Observed,
         truths: Sequence[Truth | None] | None = None,
         rows: Sequence[int] = (),
+        times: Sequence[Time | None] = (),
     ) -> None:
         """Let every check see a batch, and go on after it."""
-        batch = CheckedBatch.of(state, seen, truths, rows)
+        batch = CheckedBatch.of(state, seen, truths, rows, times)
         for check in self._checks:
             check.see(batch)
         self._states[state.stream] = seen.following
@@ -373,24 +387,3 @@ class Walk:
 
 def _what_left(event: Event) -> tuple[object, ...]:
     return event.released, event.outcome, event.signal
-
-
-def fingerprints(
-    released: Ints, signals: Ints, outcomes: Ints, leakages: Floats, batches: Ints | None = None
-) -> Ints:
-    """Eight bytes of what each of some rows says: keyed, so that nobody can look for two alike.
-
-    Args:
-        released: Places of symbols; -1 for none.
-        signals: Outputs of channels; -1 for none.
-        outcomes: What left, as places in `OUTCOMES`.
-        leakages: Both certificates.
-        batches: Where batches began; -1, or nothing, for none.
-    """
-    bits = np.ascontiguousarray(leakages).view(np.int64)
-    batches = np.full(len(released), -1, dtype=np.int64) if batches is None else batches
-    mixed = np.full(len(released), _KEYS[0], dtype=np.uint64)
-    for key, part in zip(_KEYS[1:], (released, signals, outcomes, *bits.T, batches), strict=True):
-        mixed = (mixed ^ part.astype(np.uint64)) * key
-        mixed ^= mixed >> np.uint64(29)
-    return mixed.view(np.int64)

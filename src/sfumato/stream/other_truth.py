@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from sfumato.core.arrays import Floats
-from sfumato.core.belief import Belief, Model
+from sfumato.core.belief import Model
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import OUTCOMES, Event
@@ -29,6 +27,8 @@ from sfumato.core.information_leakage import information_leakage
 from sfumato.core.numerics import UNIT, up
 from sfumato.core.prior_transfer import transfer_bound
 from sfumato.models.belief_sets import carried, first_beliefs, informed
+from sfumato.models.clustered_chain import ClusteredChain
+from sfumato.models.encoding import Unreadable
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.periodic import PeriodicChain
@@ -36,11 +36,11 @@ from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.bounded_prior_channel import bounded_leakage
 from sfumato.stream.audit_checks import CheckedBatch
 from sfumato.stream.audit_report import AuditReport
-from sfumato.stream.evidence import cells_of
+from sfumato.stream.input_rows import phase_of
 from sfumato.stream.partition.cells import Partition, StepDesign
-from sfumato.stream.partition.patterns import Patterns, WholeBatches
 from sfumato.stream.plan import Plan
 from sfumato.stream.released_tracks import ReleasedTracks
+from sfumato.stream.truth_beliefs import Cells, PhasedBelief, SteadyBelief
 from sfumato.stream.truth_report import StepUnderTruth, TruthAudit, TruthReport
 
 
@@ -49,8 +49,14 @@ class OtherTruth:
 
     Args:
         plan: The rule of the release.
-        truth: What the adversary knows instead of the plan's model.
+        truth: What the adversary knows instead of the plan's model: a chain, a mixture of chains,
+            or one that changes with time.
         chains: Also the worst of these chains, for values that leave alone.
+
+    Attributes:
+        report: What was found.
+        needs_times: Whether batches must come with the times of their values, from which the phases
+            of the truth follow.
 
     Raises:
         InvalidParameter: If beliefs under the truth cannot be about what the channels look at.
@@ -64,31 +70,58 @@ class OtherTruth:
         {}
     """
 
-    def __init__(self, plan: Plan, truth: Model, chains: PlausibleChains | None = None) -> None:
+    def __init__(
+        self, plan: Plan, truth: Model | PeriodicChain, chains: PlausibleChains | None = None
+    ) -> None:
         _check_truth(plan, truth)
         if chains is not None:
             _check_chains(plan, chains)
         self._truth, self._chains = truth, chains
+        self._cycle = truth.cycle if isinstance(truth, PeriodicChain) else None
+        self.needs_times = self._cycle is not None and not self._cycle.in_turn
         self._followed: dict[str, _Followed] = {}
         widest = None if chains is None else chains.widest
         confidence = None if chains is None else chains.confidence
-        self.report = TruthReport(truth.fingerprint, widest, confidence)
+        phases = None if self._cycle is None else str(self._cycle)
+        self.report = TruthReport(truth.fingerprint, widest, confidence, phases=phases)
 
-    def see(self, batch: CheckedBatch) -> None:
-        """Account for a batch, and move what the adversary believes on."""
+    def see(self, batch: CheckedBatch, phases: Sequence[int] | None = None) -> None:
+        """Account for a batch, and move what the adversary believes on.
+
+        Args:
+            batch: What left.
+            phases: Those of its values under the truth; from their times, or in turn, if not given.
+        """
         none_yet = None if self._chains is None else 0.0
         entry = self.report.streams.setdefault(batch.stream, TruthAudit(over_set=none_yet))
         followed = self._followed.get(batch.stream) or _Followed(self._truth, self._chains)
         self._followed[batch.stream] = followed
         first, length = entry.steps, len(batch.due)
+        own = self._phases(batch, first) if phases is None else phases
         entry.steps += length
         design = batch.design
         if design is None or batch.output is None or design.design.channel.is_constant:
-            followed.passed(length)
+            followed.passed(length, own)
             return
         last = batch.due[-1]
         stated = (last.sip.epsilon, last.ldp.epsilon)
-        entry.add(followed.told(design, length, batch.output, stated), first)
+        entry.add(followed.told(design, length, batch.output, stated, own), first)
+
+    def _phases(self, batch: CheckedBatch, first: int) -> Sequence[int]:
+        """The phases of the values of a batch under the truth; none if it has none."""
+        cycle, length = self._cycle, len(batch.due)
+        if cycle is None:
+            return ()
+        if cycle.in_turn:
+            return [cycle.turn(place) for place in range(first, first + length)]
+        if len(batch.times) != length:
+            rule = "be known of every value: the truth changes with time"
+            raise InvalidParameter("times", "none", rule)
+        try:
+            return [phase_of(cycle, time) for time in batch.times]
+        except Unreadable as problem:
+            where = f" (row {batch.rows[0]:,})" if batch.rows else ""
+            raise InvalidParameter(f"truth{where}", "another time", f"fit: {problem}") from None
 
     def finish(self, report: AuditReport) -> None:
         """Write down what was found."""
@@ -98,8 +131,9 @@ class OtherTruth:
 def leakage_under(
     released: ReleasedTracks | Mapping[str, Sequence[Event]],
     plan: Plan,
-    truth: Model,
+    truth: Model | PeriodicChain,
     chains: PlausibleChains | None = None,
+    phases: Mapping[str, Sequence[int]] | None = None,
 ) -> TruthReport:
     """What released streams leaked to an adversary with another chain than the plan's.
 
@@ -108,6 +142,8 @@ def leakage_under(
         plan: The rule of the release.
         truth: What the adversary knows instead of the plan's model.
         chains: Also the worst of these chains, for values that leave alone.
+        phases: Under a truth that changes with time: the phases of the values of each stream, if
+            they do not have them in turn.
 
     Examples:
         >>> import sfumato as sf
@@ -133,7 +169,9 @@ def leakage_under(
             left = [None if place < 0 else alphabet.labels[place] for place in places]
             outcome, signal = OUTCOMES[int(tracks.outcomes[first])], int(tracks.signals[first])
             seen = plan.observed(state, left, outcome, None if signal < 0 else signal)
-            check.see(CheckedBatch.of(state, seen))
+            begin = first - int(tracks.starts[stream])
+            own = None if phases is None else phases[name][begin : begin + length]
+            check.see(CheckedBatch.of(state, seen), own)
             state = seen.following
     return check.report
 
@@ -141,22 +179,29 @@ def leakage_under(
 class _Followed:
     """What an adversary believes about one stream."""
 
-    def __init__(self, truth: Model, chains: PlausibleChains | None) -> None:
-        self._truth, self._chains = truth, chains
-        self._belief = truth.first()
+    def __init__(self, truth: Model | PeriodicChain, chains: PlausibleChains | None) -> None:
+        self._chains = chains
+        self._own: SteadyBelief | PhasedBelief = (
+            PhasedBelief(truth) if isinstance(truth, PeriodicChain) else SteadyBelief(truth)
+        )
         self._beliefs = None if chains is None else first_beliefs(chains)
 
-    def passed(self, length: int) -> None:
+    def passed(self, length: int, phases: Sequence[int]) -> None:
         """Some moments told nothing."""
+        self._own.passed(length, phases)
         for _ in range(length):
-            self._belief = self._truth.following(self._belief)
             self._move(None)
 
     def told(
-        self, design: StepDesign, length: int, output: int, stated: tuple[float, float]
+        self,
+        design: StepDesign,
+        length: int,
+        output: int,
+        stated: tuple[float, float],
+        phases: Sequence[int],
     ) -> StepUnderTruth:
         """What a batch told, and what is believed after it."""
-        cells = _cells_under(self._truth, self._belief, design.partition, length)
+        cells = self._own.cells(design.partition, length, phases)
         channel, (sip, ldp) = design.design.channel, stated
         near = None
         if self._beliefs is not None:
@@ -169,7 +214,7 @@ class _Followed:
             ldp,
         )
         likelihood = channel.likelihood(output)
-        self._belief = cells.after(likelihood)
+        self._own.told(cells, likelihood)
         self._move(likelihood)
         return step
 
@@ -181,48 +226,20 @@ class _Followed:
         self._beliefs = carried(after, self._chains)
 
 
-def _leakage_at(channel: Channel, cells: WholeBatches | _Grouped) -> float:
+def _leakage_at(channel: Channel, cells: Cells) -> float:
     """Leakage of a channel under the exact probabilities of its cells, rounded up."""
     told = information_leakage(channel, cells.masses / cells.masses.sum()).epsilon
     return up(told + 2 * (cells.error + 2 * UNIT))
 
 
-def _transferred(stated: float, model: Partition, truth: WholeBatches | _Grouped) -> float:
+def _transferred(stated: float, model: Partition, truth: Cells) -> float:
     """LIP's bound under the truth of what was stated under the model."""
     prior, other = (masses / masses.sum() for masses in (model.masses, truth.masses))
     error = 2 * (model.error + truth.error + 4 * UNIT)
     return up(transfer_bound(stated, prior, other) + error)
 
 
-class _Grouped:
-    """Cells that several batches share, under a belief about their first value."""
-
-    def __init__(self, chain: MarkovChain, belief: Belief, length: int, partition: Partition):
-        self._patterns = Patterns(chain, belief, length)
-        self._cells = cells_of(partition, length, chain.size)
-        masses = self._patterns.masses
-        self.masses = np.bincount(self._cells, masses, minlength=partition.masses.size)
-        self.error = self._patterns.error + masses.size * UNIT
-
-    def after(self, likelihood: Floats) -> Belief:
-        """Belief about the value after the batch."""
-        return self._patterns.after(likelihood[self._cells])
-
-
-def _cells_under(
-    truth: Model, belief: Belief, partition: Partition, length: int
-) -> WholeBatches | _Grouped:
-    """What a channel looks at, as the adversary sees it."""
-    if length == 1 and partition.masses.size == len(truth.alphabet):
-        return WholeBatches(truth, belief, len(truth.alphabet))
-    assert isinstance(truth, MarkovChain)  # `_check_truth` saw to it
-    return _Grouped(truth, belief, length, partition)
-
-
-def _check_truth(plan: Plan, truth: Model) -> None:
-    if isinstance(truth, PeriodicChain):
-        rule = "be a chain that does not change with time, to hold a release against it"
-        raise InvalidParameter("truth", "a chain with phases", rule)
+def _check_truth(plan: Plan, truth: Model | PeriodicChain) -> None:
     if isinstance(truth, PatternLibrary):
         raise InvalidParameter("truth", "a library of patterns", "be a chain of values")
     if truth.alphabet != plan.model.alphabet:
@@ -233,8 +250,9 @@ def _check_truth(plan: Plan, truth: Model) -> None:
         raise InvalidParameter("truth", "zeros", rule)
     if plan.memory > 1:
         raise InvalidParameter("plan", "a memory", "look at one batch alone")
-    if plan.in_batches and not isinstance(truth, MarkovChain):
-        rule = "be a plain chain, for values that leave in batches"
+    known = isinstance(truth, MarkovChain | PeriodicChain | ClusteredChain)
+    if plan.in_batches and not known:
+        rule = "be a chain whose beliefs are about values, for values that leave in batches"
         raise InvalidParameter("truth", type(truth).__name__, rule)
 
 

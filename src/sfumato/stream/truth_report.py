@@ -96,12 +96,14 @@ class TruthReport:
             None without a set.
         confidence: Probability that the true chain lies in the set; 1 where that is assumed.
         streams: What each stream leaked.
+        phases: What comes again under that chain, in words; None if it does not change with time.
     """
 
     model: str
     widest: float | None = None
     confidence: float | None = None
     streams: dict[str, TruthAudit] = field(default_factory=dict)
+    phases: str | None = None
 
     @property
     def worst(self) -> str | None:

@@ -4,12 +4,14 @@ import gzip
 import math
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sfumato import SIP, PerStep, Plan
 from sfumato.core.errors import InvalidParameter
+from sfumato.models.markov import MarkovChain
 from sfumato.models.periodic import PeriodicChain
 from sfumato.studies.data.data_files import GOWALLA
 from sfumato.studies.data.habit_data import CHECK_INS, check_ins, power_days, town_days
@@ -67,6 +69,20 @@ def test_a_rhythm_is_foretold_by_the_hour_and_differences_are_those_to_the_first
     assert hourly.foretold_more > 2 * hourly.foretold_error > 0
     facts = habits_study._facts(points)
     assert len(facts) == len(MODELS) - 1 and "foretells more" in facts[-1]
+
+
+def test_check_ins_are_compared_with_a_mixture_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(habits, "FEW", 5)
+    # Two kinds are enough to see that a mixture is what is measured.
+    monkeypatch.setattr(habits, "choose_clusters", lambda *_: SimpleNamespace(clusters=2))
+    (task,) = habits.CHECK_IN_TASKS
+    points = habit_points((task,), QUICK)
+    assert [point.model for point in points] == [*(m.name for m in MODELS), "2 clusters"]
+    assert points[-1].foretold_more > 0
+    work = habits_study.habit_work((task,), QUICK)
+    assert work.steps == len(points)
+    monkeypatch.setattr(habits, "choose_clusters", lambda *_: SimpleNamespace(clusters=1))
+    assert isinstance(habits.MIXTURE.fit(check_ins(QUICK, 3)), MarkovChain)
 
 
 def test_words_follow_the_numbers() -> None:

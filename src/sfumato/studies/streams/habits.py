@@ -20,6 +20,9 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
+from sfumato.models.cluster_choice import choose_clusters
+from sfumato.models.cluster_fitting import fit_clusters
+from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.markov import MarkovChain
 from sfumato.models.periodic import PeriodicChain
 from sfumato.stream.plan import Plan
@@ -57,6 +60,14 @@ def _periodic(found: HabitSet) -> PeriodicChain:
     return PeriodicChain.of_places(found.alphabet, found.cycle, *halves)
 
 
+def _mixture(found: HabitSet) -> Fitted:
+    """As many chains as foretell people held out best, each person following one of them."""
+    number = choose_clusters(found.alphabet, found.learnt).clusters
+    if number == 1:
+        return _chain(1)(found)  # people held out speak for one kind of people
+    return fit_clusters(found.alphabet, found.learnt, number).chain
+
+
 MODELS = (
     HabitModel("order 1", _chain(1)),
     HabitModel("order 2", _chain(2)),
@@ -65,15 +76,19 @@ MODELS = (
 """What is compared; differences are those to the first."""
 
 
+MIXTURE = HabitModel("clusters", _mixture)
+
+
 @dataclass(frozen=True, slots=True)
 class HabitTask(BurstTask):
-    """A set, and a total for each of its streams."""
+    """A set, a total for each of its streams, and what is compared beyond `MODELS`."""
 
     read: Callable[[Setting, int], HabitSet]
+    more: tuple[HabitModel, ...] = ()
 
 
 TASKS = (HabitTask(10.0, 6, town_days), HabitTask(18.0, 12, power_days))
-CHECK_IN_TASKS = (HabitTask(12.0, 2, check_ins),)
+CHECK_IN_TASKS = (HabitTask(12.0, 2, check_ins, (MIXTURE,)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +120,22 @@ def habit_points(
     for task in tasks:
         found = task.read(setting, FEW if setting.quick else STREAMS)
         hourly, first = _periodic(found), None
-        for model in MODELS:
-            own = _Measured.of(model.fit(found), hourly, found, task, setting.seed)
+        for model in (*MODELS, *task.more):
+            fitted = model.fit(found)
+            own = _Measured.of(fitted, hourly, found, task, setting.seed)
             first = first or own
-            worth = ModelPoint.beside(first, model.name, own, found, task)
+            worth = ModelPoint.beside(first, _named(model, fitted), own, found, task)
             points.append(HabitPoint(**asdict(worth), exposed=own.exposed))
             if progress:
                 progress(len(points))
     return points
+
+
+def _named(model: HabitModel, fitted: Fitted) -> str:
+    """The name of a model; of a mixture with the number of its chains."""
+    if isinstance(fitted, ClusteredChain):
+        return f"{len(fitted.chains)} {model.name}"
+    return model.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)

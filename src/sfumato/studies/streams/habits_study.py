@@ -37,7 +37,7 @@ def habit_work(tasks: tuple[HabitTask, ...], setting: Setting) -> Work:
             pictures={"habits": partial(stream_drawings.habits, points)},
         )
 
-    return Work(len(tasks) * len(study.MODELS), run)
+    return Work(sum(len(study.MODELS) + len(task.more) for task in tasks), run)
 
 
 def _row(point: HabitPoint) -> list[str]:

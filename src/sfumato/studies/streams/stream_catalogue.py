@@ -47,7 +47,7 @@ STREAM_STUDIES: tuple[Study, ...] = (
     ),
     Study(
         "habits-check-ins",
-        "The same where people say at any hour where they are.",
+        "The same where people say at any hour where they are, and beside a mixture of chains.",
         "sfumato.studies.streams.check_in_study",
         data=(files.GOWALLA,),
         minutes="some",
