@@ -35,6 +35,16 @@ def in_lines(room: Any) -> set[int]:
     return {line for array in arrays_in(room) for line in lines_of(array)}
 
 
+def has_its_lines(room: np.ndarray[Any, Any]) -> bool:
+    """Whether every line that it touches is in the block of memory that was made for it."""
+    block: Any = room
+    while isinstance(block.base, np.ndarray):
+        block = block.base
+    lines = lines_of(room)
+    end = block.ctypes.data + block.nbytes
+    return bool(block.ctypes.data <= lines.start * LINE and lines.stop * LINE <= end)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_, np.uint64])
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (7, 3), (2, 5, 11), (4_099,)])
 def test_arrays_apart_are_zeros_like_any_other(shape: tuple[int, ...], dtype: type) -> None:
@@ -45,13 +55,7 @@ def test_arrays_apart_are_zeros_like_any_other(shape: tuple[int, ...], dtype: ty
 
 @given(shape=st.tuples(st.integers(1, 9), st.integers(1, 40)))
 def test_every_line_that_an_array_touches_is_in_its_own_block(shape: tuple[int, int]) -> None:
-    room = apart(shape)
-    block: Any = room
-    while isinstance(block.base, np.ndarray):
-        block = block.base
-    lines = lines_of(room)
-    assert block.ctypes.data <= lines.start * LINE
-    assert lines.stop * LINE <= block.ctypes.data + block.nbytes
+    assert has_its_lines(apart(shape))
 
 
 def test_no_array_has_a_line_of_another() -> None:
@@ -73,6 +77,11 @@ def test_threads_write_no_line_of_each_other() -> None:
     for crowd in crowds:
         spans = [in_lines(crowd.room(worker)) for worker in range(3)]
         assert len(set().union(*spans)) == sum(map(len, spans))
+        # Arrays of any other kind lie apart by chance only.
+        rooms = [array for worker in range(3) for array in arrays_in(crowd.room(worker))]
+        names = np.arange(crowd.chain.size)  # read, and never written
+        written = [room for room in rooms if room.size and not np.array_equal(room, names)]
+        assert len(written) > 9 and all(map(has_its_lines, written))
 
 
 def test_the_room_of_a_program_is_its_own() -> None:

@@ -114,6 +114,7 @@ class Day:
         write: Writes the table, unless in the way of its suffix.
         stop_after: Ctrl-C is pressed after so many rows.
         full_after: The disk is full after so many parts of the output.
+        threads: How many share the streams.
     """
 
     records: Sequence[Sequence[object]]
@@ -124,6 +125,7 @@ class Day:
     write: Callable[[Path], object] | None = None
     stop_after: int | None = None
     full_after: int | None = None
+    threads: int = 1
 
 
 @dataclass
@@ -185,6 +187,7 @@ def _release(
         ledger=folder / "ledger" if ledger else None,
         again=day.again,
         randomness=sf.keyed(SECRET),
+        threads=day.threads,
     )
 
     def progress(rows: int) -> None:

@@ -20,6 +20,7 @@ from sfumato.store.sqlite import SqliteStore
 from sfumato.stream import seen_ids
 from sfumato.stream.column_run import ColumnRun
 from sfumato.stream.column_values import Irregular
+from sfumato.stream.fleet_threads import FleetThreads
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.row_run import RowRun
 from sfumato.tables.batches import Batch
@@ -366,3 +367,23 @@ def test_old_answers_that_a_table_asks_for_twice_keep_their_cells(
     last = two.decode().splitlines()[-2:]
     assert ["room 9" in line for line in last] == [True, False]
     assert all("e0-3" in line for line in last)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("budget", ["per step", "bursts"])
+def test_threads_change_no_bit(tmp_path: Path, threads: int, budget: str) -> None:
+    """Nor does Ctrl-C in the middle: outputs, ledgers and reports are those of one thread."""
+    rows, reading = records("words", 400, streams=90), READINGS["time"]
+    days = [
+        Day(rows, reading, output="part.csv", stop_after=150),
+        Day(rows, reading, output="whole.csv", again=Again.RESUME),
+    ]
+    plan = plan_of("words", budget, on_exhausted=sf.Fallback.SUPPRESS)
+    one = released(tmp_path / "d", "words", plan, days, ledger=True, by_columns=True)
+    asked = [replace(day, threads=threads) for day in days]
+    with mock.patch.object(
+        FleetThreads, "together", autospec=True, side_effect=FleetThreads.together
+    ) as shared:
+        several = released(tmp_path / "d", "words", plan, asked, ledger=True, by_columns=True)
+    assert threads in {call.args[0].count for call in shared.call_args_list}
+    assert one.reports[0].interrupted and several == one

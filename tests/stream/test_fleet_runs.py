@@ -248,7 +248,7 @@ def test_a_fleet_that_could_not_be_set_back_refuses_to_go_on() -> None:
     fleet = Fleet(plan, NAMES, randomness=keyed_coins())
     with (
         mock.patch.object(Plan, "step", side_effect=Alarm),
-        mock.patch.object(fleet._arrays, "settle", side_effect=[None, Alarm]),
+        mock.patch.object(fleet._arrays.threads, "settle", side_effect=[None, None, Alarm]),
         pytest.raises(Alarm),
     ):
         fleet.run(np.array([0, 1, -1, 2]), np.array([0, 1, 0, 0]))

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -28,7 +27,6 @@ from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.purpose import Purpose
 from sfumato.store import to_bytes
 from sfumato.stream import run_loops
-from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.fleet_replay import Left, Replay
 from sfumato.stream.single_stream import SingleStream
 
@@ -74,7 +72,7 @@ def test_a_step_of_a_fleet_that_was_broken_into_never_happened() -> None:
         fleet.step([0, 1])
         before = [to_bytes(fleet.state(stream)) for stream in range(2)]
         calls: list[int] = []
-        inside = fleet._arrays.share
+        inside = fleet._arrays.threads.together
 
         def broken(
             *args: Any, inside: Any = inside, calls: list[int] = calls, place: int = place
@@ -85,7 +83,7 @@ def test_a_step_of_a_fleet_that_was_broken_into_never_happened() -> None:
                 inside(*args)
             raise Alarm
 
-        with mock.patch.object(fleet._arrays, "share", broken), pytest.raises(Alarm):
+        with mock.patch.object(fleet._arrays.threads, "together", broken), pytest.raises(Alarm):
             fleet.step([1, 1])
         assert calls and not fleet.torn
         assert [to_bytes(fleet.state(stream)) for stream in range(2)] == before
@@ -99,7 +97,7 @@ def test_a_run_that_was_broken_into_waits_for_its_threads_before_it_is_set_back(
     fleet.step([0] * 8)
     before, inside = fleet.states(np.arange(8)), run_loops.follow
     running, raised, moved = threading.Event(), threading.Event(), threading.Event()
-    settle = fleet._arrays.settle
+    settle = fleet._arrays.threads.settle
 
     def settled() -> None:
         raised.set()
@@ -108,7 +106,7 @@ def test_a_run_that_was_broken_into_waits_for_its_threads_before_it_is_set_back(
     def broken(*given: Any) -> int:
         if threading.current_thread() is threading.main_thread():
             assert running.wait(60)
-            fleet._arrays.settle = settled  # type: ignore[method-assign]
+            fleet._arrays.threads.settle = settled  # type: ignore[method-assign]
             raise Alarm
         running.set()
         # Who does not wait for it reads `entered` before this thread says that it moved streams.
@@ -124,60 +122,6 @@ def test_a_run_that_was_broken_into_waits_for_its_threads_before_it_is_set_back(
     assert moved.is_set() and not fleet.torn
     assert [*map(to_bytes, fleet.states(np.arange(8)))] == [*map(to_bytes, before)]
     assert len(fleet.step([1] * 8)) == 8
-
-
-@pytest.mark.parametrize("begun", [True, False])
-def test_a_thread_that_was_begun_as_the_alarm_came_is_waited_for(begun: bool) -> None:
-    """`submit` is broken into after a thread has the part, or before: then none ever has it."""
-    arrays, submit = StreamArrays.under(POLICY, CHAIN, 8, threads=2), ThreadPoolExecutor.submit
-    running, raised, done = threading.Event(), threading.Event(), threading.Event()
-
-    def part(*_: int) -> None:
-        running.set()
-        assert raised.wait(60)
-        time.sleep(0.2)
-        done.set()
-
-    def broken(*args: Any) -> None:
-        if begun:
-            submit(*args)
-            assert running.wait(60)
-        raise Alarm
-
-    with mock.patch.object(ThreadPoolExecutor, "submit", broken), pytest.raises(Alarm):
-        arrays.share([0, 4, 8], part)
-    raised.set()
-    arrays.settle()
-    assert done.is_set() == running.is_set() == begun
-
-
-def test_a_part_that_waits_for_a_thread_is_given_up() -> None:
-    arrays = StreamArrays.under(POLICY, CHAIN, 8, threads=2)
-    go, done = threading.Event(), []
-    busy = arrays._workers().submit(go.wait, 60)
-
-    def part(begin: int, end: int, worker: int) -> None:
-        if worker == 0:
-            raise Alarm
-        done.append((begin, end))
-
-    with pytest.raises(Alarm):
-        arrays.share([0, 4, 8], part)
-    arrays.settle()
-    go.set()
-    assert busy.result(60) and arrays._workers().submit(lambda: True).result(60)
-    assert not done
-
-
-def test_a_part_of_another_thread_says_what_went_wrong() -> None:
-    arrays = StreamArrays.under(POLICY, CHAIN, 8, threads=2)
-
-    def part(_begin: int, _end: int, worker: int) -> None:
-        if worker == 1:
-            raise Alarm
-
-    with pytest.raises(Alarm):
-        arrays.share([0, 4, 8], part)
 
 
 def test_what_cannot_be_put_tears_nothing_and_moves_no_stream() -> None:
@@ -219,7 +163,7 @@ def test_a_replay_that_was_broken_into_refuses_to_go_on() -> None:
     assert held == [True, False]
     with (
         mock.patch.object(replay._loop, "follow", side_effect=Alarm),
-        mock.patch.object(replay._arrays, "settle", side_effect=Alarm),
+        mock.patch.object(replay._arrays.threads, "settle", side_effect=Alarm),
         pytest.raises(Alarm),
     ):
         replay.follow(left, whole=False)
@@ -235,7 +179,7 @@ def test_a_fleet_that_was_broken_into_refuses_to_go_on() -> None:
     kept = [fleet.state(place) for place in range(2)]
     with (
         mock.patch.object(fleet._loop, "follow", side_effect=Alarm),
-        mock.patch.object(fleet._arrays, "settle", side_effect=Alarm),
+        mock.patch.object(fleet._arrays.threads, "settle", side_effect=Alarm),
         pytest.raises(Alarm),
     ):
         fleet.step([1, 1])
@@ -296,14 +240,3 @@ def test_a_chain_whose_beliefs_may_vanish_needs_a_higher_floor() -> None:
     policy = compile_policy(faint, hamming, 1.0, method="randomized-response", steps=32)
     with pytest.raises(InvalidParameter, match="keep every belief above 1e-200"):
         Plan(faint, PerStep(SIP(1.0)), hamming, method=Method(policy.method), policy=policy)
-
-
-def test_a_forked_child_gets_threads_of_its_own() -> None:
-    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
-    fleet = Fleet(plan, [str(place) for place in range(8)], threads=2)
-    fleet.step([0] * 8)
-    before = fleet._arrays._workers()
-    assert fleet._arrays._workers() is before
-    with mock.patch("os.getpid", return_value=-1):
-        assert fleet._arrays._workers() is not before
-        assert len(fleet.step([1] * 8)) == 8

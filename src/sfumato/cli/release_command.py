@@ -82,6 +82,10 @@ class _ReleaseOptions(options.Options):
     when_unknown: str = option(
         "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
     )
+    threads: int = option(
+        "Threads that share the streams, where a policy is at hand; the answers are the same.",
+        default=1,
+    )
     format: str | None = option("Format of stdin and stdout: csv (default) or jsonl.")
     secret: coin_options.StreamSecret
     seed: int | None = coin_options.SEED
@@ -239,6 +243,7 @@ def release(given: _ReleaseOptions) -> None:
         again=again,
         randomness=coins,
         commitment=given.secret.commitment(quiet=given.shown.quiet),
+        threads=given.threads,
     )
     with progress("releasing", table.count(), given.shown.no_progress) as show:
         remark = None if given.shown.quiet else say

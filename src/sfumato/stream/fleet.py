@@ -156,7 +156,7 @@ class Fleet(FleetStreams):
         except BaseException:
             # Nothing of it has left, so it never happened. Threads that still run move streams and
             # say so in `entered`: nothing is read before the last of them is done.
-            self._arrays.settle()
+            self._arrays.threads.settle()
             entered = before.entered[: len(batch.streams)]
             held = tuple(part[: len(entered)][entered] for part in before.rows)
             self._restore(Backup(batch.streams[entered], held))

@@ -7,10 +7,7 @@ stream gets the same answers alone and among others.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +28,8 @@ from sfumato.solver.loop_tables import LoopTables
 from sfumato.solver.policy import Policy, Tables
 from sfumato.solver.solving_tables import are_solving
 from sfumato.stream import draw_loops, stepping
+from sfumato.stream.claim_loops import claims
+from sfumato.stream.fleet_threads import FleetThreads
 from sfumato.stream.sighted_solve_loops import program_room, solve_sighted_channels
 from sfumato.stream.stepping import SIDE_BY_SIDE
 
@@ -107,20 +106,6 @@ def _work(size: int, rows: int, width: int) -> _Work:
     return work
 
 
-def _do(
-    done: Future[None], part: Callable[[int, int, int], None], begin: int, end: int, worker: int
-) -> None:
-    """Do a part, unless it was given up before it began."""
-    if not done.set_running_or_notify_cancel():
-        return
-    try:
-        part(begin, end, worker)
-    except BaseException as problem:
-        done.set_exception(problem)
-    else:
-        done.set_result(None)
-
-
 class StreamArrays:
     """Beliefs of `count` streams, all at their first value.
 
@@ -150,10 +135,7 @@ class StreamArrays:
         self.joints = np.tile(chain.initial.reshape(1, -1), (count, 1))
         self.moments = np.zeros(count, dtype=np.int64)
         self.drifts = np.zeros(count)
-        self.threads = threads
-        self._pool: ThreadPoolExecutor | None = None
-        self._process = 0
-        self._running: list[Future[None]] = []
+        self.threads, self.claims = FleetThreads(threads), claims(threads)
         self.tables, self._solving = tables, are_solving(tables)
         self._loop_tables = LoopTables.of(tables, scale) if loop_tables is None else loop_tables
         width, rows = int(tables[0][:, 3].max()), int(tables[0][:, 1].max())
@@ -193,11 +175,6 @@ class StreamArrays:
         self.joints = np.concatenate([self.joints, first])
         self.moments = np.concatenate([self.moments, np.zeros(more, dtype=np.int64)])
         self.drifts = np.concatenate([self.drifts, np.zeros(more)])
-
-    def settle(self) -> None:
-        """End what an exception left behind: parts that run are waited for, others never begin."""
-        if self._running:
-            wait([part for part in self._running if not part.cancel()])
 
     @property
     def _contexts(self) -> int:
@@ -239,7 +216,7 @@ class StreamArrays:
 
         The result is overwritten by the next call.
         """
-        self.settle()
+        self.threads.settle()
         if len(which) > len(self._room.which):
             self._room = _room(len(self.moments), self._room.blends.shape[1])
         room = self._room.of(slice(len(which)))
@@ -310,35 +287,14 @@ class StreamArrays:
 
     def _shared(self, count: int, part: Callable[[slice, int], None]) -> None:
         """Split rows evenly among the threads; what a stream gets does not depend on how."""
-        parts = 1 if count < 2 * self.threads else self.threads
+        threads = self.threads.count
+        parts = 1 if count < 2 * threads else threads
         edges = [count * worker // parts for worker in range(parts + 1)]
-        self.share(edges, lambda begin, end, worker: part(slice(begin, end), worker))
-
-    def share(self, edges: Sequence[int], part: Callable[[int, int, int], None]) -> None:
-        """Do the parts between successive edges, each by a thread of its own; the first by this."""
-        # Threads that an exception here left behind must not write into what comes next.
-        self.settle()
-        self._running = []
-        first, *others = pairwise(edges)
-        for worker, (begin, end) in enumerate(others, start=1):
-            # Known before a thread can take it: an exception inside of `submit` loses none.
-            done: Future[None] = Future()
-            self._running.append(done)
-            self._workers().submit(_do, done, part, begin, end, worker)
-        part(*first, 0)
-        for done in self._running:
-            done.result()
-        self._running = []
+        self.threads.share(edges, lambda begin, end, worker: part(slice(begin, end), worker))
 
     def room(self, worker: int) -> tuple[Any, ...]:
         """Work space of a thread for `run_loops.follow`."""
         return (*self._rooms[worker], self._programs[worker])
-
-    def _workers(self) -> ThreadPoolExecutor:
-        """The other threads; a forked child has none of its parent's and gets its own."""
-        if self._pool is None or self._process != os.getpid():
-            self._pool, self._process = ThreadPoolExecutor(self.threads - 1), os.getpid()
-        return self._pool
 
 
 class Compiled(NamedTuple):

@@ -19,6 +19,7 @@ from sfumato.core.compile_events import is_eager
 from sfumato.core.ledger import Ledgers
 from sfumato.core.purpose import Fallback
 from sfumato.stream import next_moves, row_loops, run_loops, serve_loop
+from sfumato.stream.claim_loops import SPINS, all_done, open_claims, stopped
 from sfumato.stream.fleet_answers import Codes
 from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.next_moves import RELEASE
@@ -285,21 +286,23 @@ class FleetLoop:
                 _enter(self.held(last), batch.streams, before)
             return bool((batch.turns < batch.ends).any())
 
-        stopped: list[int] = []
+        claimed, threads = self._arrays.claims, self._arrays.threads
+        # A helper that an exception left behind must not claim what comes next.
+        threads.settle()
+        open_claims(claimed, batch.split(threads.count))
 
-        def part(begin: int, end: int, worker: int) -> None:
-            everything = (options, begin, end, *given, *self._arrays.room(worker))
-            stopped.append(run_loops.follow(*everything))
+        def work(thread: int) -> None:
+            run_loops.follow(options, claimed, thread, *given, *self._arrays.room(thread))
 
-        self._arrays.share(batch.split(self._arrays.threads), part)
-        return any(stopped)
+        threads.together(work, lambda many: all_done(claimed, many, SPINS))
+        return stopped(claimed) > 0
 
     def _is_ready(self, batch: Batch, options: Ints, given: tuple[Any, ...]) -> bool:
         """Whether the loop is compiled, or there are as many rows as that is worth."""
         if not self._ready:
             loop: Any = run_loops.follow
             due = batch.ends - batch.turns
-            everything = (options, 0, len(batch.streams), *given, *self._arrays.room(0))
+            everything = (options, self._arrays.claims, 0, *given, *self._arrays.room(0))
             many = self._without + int(due.sum()) > _FEW_ROWS
             self._ready = many or loop.at_hand(*everything)
             # The plan does one row of each stream before this is asked again.
@@ -312,9 +315,10 @@ class FleetLoop:
         options, given = self._entries(RELEASE, batch, moves, last, before, first=True)
         # Whoever asks for one value after another is told of a silence by the plan.
         options[2] = options[3] = next_moves.STOP
-        room = self._arrays.room(0)
-        held = (batch.turns, before.entered, moves.cells, moves.words, moves.released)
-        everything = (*held, options, 0, 1, *given, *room)
+        claimed = self._arrays.claims
+        open_claims(claimed, [0, 1])
+        held = (claimed, batch.turns, before.entered, moves.cells, moves.words, moves.released)
+        everything = (*held, options, claimed, 0, *given, *self._arrays.room(0))
         return Served(serve_loop.serve(*everything), everything)
 
     def _entries(

@@ -47,6 +47,8 @@ from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table, same_file
 from sfumato.tables.writers import Columns, Document, Output
 
+_MOST_THREADS = 256
+"""Work space is set aside for each: a slip of the keyboard must not take all memory."""
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
 
 
@@ -68,6 +70,8 @@ class RunSpec:
             (`RESUME`), which is checked, or new data (`APPEND`).
         randomness: Coins; fresh ones unless given.
         commitment: To their key, if they have one, to stand beside the output.
+        threads: How many threads share the streams of a release by a policy; the answers are the
+            same.
 
     Examples:
         >>> RunSpec(ledger="city.ledger").again
@@ -82,8 +86,10 @@ class RunSpec:
     again: Again = Again.REFUSE
     randomness: Randomness | None = None
     commitment: str | None = None
+    threads: int = 1
 
     def __post_init__(self) -> None:
+        checks.count("threads", self.threads, at_most=_MOST_THREADS)
         if self.wait is not None:
             checks.finite("wait", self.wait)
         if self.ledger is None and self.again is not Again.REFUSE:
@@ -221,7 +227,7 @@ def _begun(
         elif plan.robust is None and knows_nothing(plan.model):
             run = RowRun  # all constants are alike to it, and a blind one is no rival
         return run(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
-    streams = RunStreams(plan, coins)
+    streams = RunStreams(plan, coins, spec.threads)
     ledgered = LedgeredRun(store, begun, kind, streams)
     if store.front.head.entries:
         streams.stored = ledgered.stored

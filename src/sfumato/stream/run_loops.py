@@ -24,6 +24,7 @@ from sfumato.models.carry_loops import carry_on
 from sfumato.models.chain_loops import Known
 from sfumato.solver.policy import WHOLE
 from sfumato.solver.solving_tables import HEADER
+from sfumato.stream.claim_loops import claim, sign_off
 from sfumato.stream.draw_loops import BITS, Words, draw_column, inform_one
 from sfumato.stream.fleet_answers import RELEASED, REPEATED, SKIPPED, SUPPRESSED
 from sfumato.stream.kept_channel_loops import Shorts
@@ -51,8 +52,8 @@ _MODE, _ORDER, _EXHAUSTED, _UNKNOWN, _SIGHTED, _GUESS, _FIRST, _SYMBOLS = range(
 @njit(**IN_PLACE)
 def follow(
     options: Ints,
-    begin: int,
-    end: int,
+    claims: Ints,
+    thread: int,
     nodes: Ints,
     local: Floats,
     row_of: Shorts,
@@ -128,8 +129,9 @@ def follow(
         options: Mode; order of the chain; what to do when the budget is gone, and with unknown
             values; whether outputs have signals; how constants are found; whether the streams
             are to be copied to `old_...` first; how many symbols a batch is made of.
-        begin: First stream of those to go on, as a place in `streams`.
-        end: Where they end.
+        claims: Which streams go on, as places in `streams`, and which of them a thread has taken;
+            see `claim_loops.py`.
+        thread: Who this is among those that share them.
         nodes: Kept channels, as in `LoopTables`.
         repair_limit: By what part of its cost mixing may make a kept channel dearer; or, if
         scale: is not 0, by what part of that.
@@ -166,9 +168,14 @@ def follow(
     observed, order, sighted = options[_MODE] == OBSERVE, options[_ORDER], options[_SIGHTED] == 1
     groups, which, chosen, parts = lanes[0], lanes[1], lanes[2], lanes[3]
     status, moves, on = lanes[4], lanes[5], lanes[6]
-    stopped, entering, under_way = 0, begin, 0
+    stopped, entering, end, under_way, more = 0, 0, 0, 0, True
     while True:
-        while under_way < SIDE_BY_SIDE and entering < end:
+        while under_way < SIDE_BY_SIDE and (entering < end or more):
+            if entering == end:
+                # What is left of others is taken by those only who have nothing else to do.
+                entering, end = claim(claims, thread, under_way > 0)
+                more = entering < end
+                continue
             stream = streams[entering]
             if options[_FIRST] == 1:
                 for context in range(contexts):
@@ -186,6 +193,7 @@ def follow(
             entering += 1
         if under_way == 0:
             break
+        more = True
         for at in range(under_way):
             row = rows[turns[groups[at]]]
             passing = outcomes[row] == SKIPPED if observed else cells[row] == PASSING
@@ -388,4 +396,5 @@ def follow(
                 groups[left], which[left] = group, which[at]
                 left += 1
         under_way = left
+    sign_off(claims, stopped)
     return stopped

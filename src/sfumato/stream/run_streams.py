@@ -34,14 +34,15 @@ class RunStreams:
     Args:
         plan: The rule; with a policy, for single values.
         randomness: Coins.
+        threads: How many threads share the work.
 
     Attributes:
         stored: Where streams stood before; nowhere unless set.
         ordered: Whether the times of all streams are told by their keys.
     """
 
-    def __init__(self, plan: Plan, randomness: Randomness) -> None:
-        self._plan, self._randomness = plan, randomness
+    def __init__(self, plan: Plan, randomness: Randomness, threads: int = 1) -> None:
+        self._plan, self._randomness, self._threads = plan, randomness, threads
         self.stored: Stored = lambda names: [None] * len(names)
         self._fleet: Fleet | None = None
         self._began = np.empty(0, dtype=np.int64)
@@ -78,7 +79,13 @@ class RunStreams:
 
     def _enlist(self, names: list[str], states: list[StreamState]) -> Ints:
         if self._fleet is None:
-            self._fleet = Fleet(self._plan, names, states=states, randomness=self._randomness)
+            self._fleet = Fleet(
+                self._plan,
+                names,
+                states=states,
+                randomness=self._randomness,
+                threads=self._threads,
+            )
             places = np.arange(len(self._fleet))
         else:
             places = self._fleet.enlist(names, states)

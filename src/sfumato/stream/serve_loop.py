@@ -19,7 +19,13 @@ from sfumato.stream.run_loops import follow
 
 @njit(**IN_PLACE)
 def serve(
-    turns: Ints, entered: Bools, cells: Ints, words: Words, released: Ints, *given: Any
+    claims: Ints,
+    turns: Ints,
+    entered: Bools,
+    cells: Ints,
+    words: Words,
+    released: Ints,
+    *given: Any,
 ) -> Iterator[int]:
     """Release one value of one stream at each call: what left, or -1 if it stopped.
 
@@ -29,7 +35,8 @@ def serve(
     set back to the copy that `follow` made.
 
     Args:
-        turns: As in `follow`; so are the others.
+        claims: As in `follow`; so are the others.
+        turns: Where its values begin.
         entered: Whether the stream was copied.
         cells: The true symbol.
         words: The coin.
@@ -37,7 +44,7 @@ def serve(
         given: All that `follow` is given, these included.
     """
     while True:
-        turns[0] = 0
+        turns[0], claims[0, 0] = 0, 0
         stopped = follow(*given)
         cells[0] = 0
         words[0] = np.uint64(0)
