@@ -106,6 +106,8 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python -m benchmarks.scale > $(RESULTS)/scale.md
 	$(BIN)/python benchmarks/figure.py
 	$(BIN)/python benchmarks/growth_figure.py
+	$(BIN)/python benchmarks/concept_figures.py
+	$(BIN)/python benchmarks/strips_figure.py
 
 # Nothing may be slower than it was: `make bench-compare BASE=v0.1`.
 BASE ?= HEAD~1

@@ -34,7 +34,7 @@ ENGINES = (DOCS / "guides" / "spark.md",)
 """Pages that start a real engine."""
 GUIDES = tuple(
     page
-    for page in (DOCS / "audit.md", *sorted((DOCS / "guides").glob("*.md")))
+    for page in (DOCS / "audit.md", DOCS / "learning.md", *sorted((DOCS / "guides").glob("*.md")))
     if page not in ENGINES and "```console" in page.read_text("utf-8")
 )
 
