@@ -25,7 +25,7 @@ _ASKED = (
 _OTHERS = {"truth": "under_truth", "over_set": "over_set", "transfer": "transfer_bound"}
 """What a stream leaked under another chain, or under all of a set, and its name in a report."""
 _LEARNT = "three_numbers"
-"""Whether a report of a release that learns holds them, unasked; older ones do not."""
+"""Whether a report of a release for many chains holds them, unasked; older ones do not."""
 _LEVELS = {
     0: "anyone: output, model and plan alone",
     1: "holder of the true values: outputs fit their channels",
@@ -92,7 +92,8 @@ def audit_findings(given: AuditOptions, done: Audited, *, learnt: bool = True) -
     Args:
         given: What was asked for.
         done: What was found.
-        learnt: Whether to tell what a release that learns leaked under its last estimate and set.
+        learnt: Whether to tell, unasked, what a release for many chains leaked under its model, or
+            last estimate, and over its set.
     """
     from dataclasses import asdict
 
