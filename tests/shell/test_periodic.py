@@ -290,7 +290,6 @@ def test_a_history_whose_times_go_back_is_refused(folder: Path, tmp_path: Path) 
     [
         ("plan", "--epsilon", 1),
         ("compile", "--epsilon", 1),
-        ("recover", "out.csv", "-o", "x.csv"),
         ("learn", "out.csv", "-o", "x.model"),
         ("attack", "out.csv"),
         ("serve", "--home", "home", "--epsilon", 1),
@@ -306,6 +305,20 @@ def test_commands_that_know_no_phases_say_so(
     ]  # fmt: skip
     told = call(*named, "-m", folder / "day.model")
     assert told.code == 2 and "change with time" in told.err
+
+
+def test_what_left_is_recovered_from_its_times(folder: Path, tmp_path: Path) -> None:
+    asked = ("-m", folder / "day.model", "--flows", tmp_path / "flows.csv")
+    done("recover", folder / "out.csv", *asked, "-o", tmp_path / "guesses.csv")
+    guesses, live = rows(tmp_path / "guesses.csv"), rows(folder / "live.csv")
+    assert len(guesses) == len(live)
+    plain = ("fit", folder / "history.csv", *COLUMNS, "-o", tmp_path / "plain.model")
+    done(*plain)
+    wrong = sum(g["recovered"] != row["place"] for g, row in zip(guesses, live, strict=True))
+    released = sum(g["released"] != row["place"] for g, row in zip(guesses, live, strict=True))
+    assert wrong <= released
+    told = call("recover", folder / "out.csv", "-m", tmp_path / "plain.model", "-o", "-")
+    assert told.code == 2  # the plan is that of another model
 
 
 def test_no_set_is_put_around_hours(folder: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_sticky_bit_leaks_no_more_than_is_stated_at_any_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("moving")
-@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize("seed", [0, 2])
 @pytest.mark.parametrize("name", ["sticky bit", "ring of 16", "bikes"])
 def test_no_population_leaks_more_than_is_stated_at_any_step(name: str, seed: int) -> None:
     match name:
@@ -186,7 +186,7 @@ def test_no_population_leaks_more_than_is_stated_at_any_step(name: str, seed: in
         case "ring of 16":
             assert_never_more_than_stated(ring(16, 0.7), 6.0, (200, 80), 15_990, 20, seed)
         case _:
-            assert_never_more_than_stated(real_bikes(7), 5.0, (200, 80), 15_990, 20, seed)
+            assert_never_more_than_stated(real_bikes(7), 5.0, (400, 80), 31_990, 10, seed)
 
 
 def test_a_stated_leakage_that_is_too_small_by_two_last_digits_is_noticed() -> None:

@@ -247,7 +247,6 @@ def test_what_knows_no_phases_says_so() -> None:
         lambda: look_ahead(model, loss, 0.5),
         lambda: best_bursts(replace(plan, budget=sf.Horizon(sf.SIP(3.0), 6))),
         lambda: forecast(plan, length=5, streams=2),
-        lambda: sf.stream.recover({"ann": [plan.skip(plan.begin("ann"), phase=0)[0][0]]}, plan),
         lambda: sf.stream.learn({"ann": [plan.skip(plan.begin("ann"), phase=0)[0][0]]}, plan),
         lambda: sf.stream.forecast_widths(plan, [1, 2], steps=5),
         lambda: sf.Fleet(plan, ["ann"]),

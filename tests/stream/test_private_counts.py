@@ -133,21 +133,39 @@ def test_the_certificate_is_within_the_budget_and_next_to_it(
     assert told.epsilon > 0.999 * epsilon
 
 
+@pytest.mark.parametrize("table_", ["transitions", "beginnings"])
 @pytest.mark.parametrize(("epsilon", "contribution"), [(0.5, 3), (2.0, 20)])
-def test_opendp_says_the_same_of_this_noise(epsilon: float, contribution: int) -> None:
+def test_opendp_says_the_same_of_this_noise(epsilon: float, contribution: int, table_: str) -> None:
     dp.enable_features("contrib")
     privacy = PrivacySpec(epsilon, contribution)
     told = privacy.certificate("user")
+    ours, scale, moved = {
+        "transitions": (privacy.noises()[0], told.move_scale, contribution),
+        "beginnings": (privacy.noises()[1], told.start_scale, 1),
+    }[table_]
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    theirs = dp.m.make_laplace(*space, scale=told.move_scale)
-    ours, _ = privacy.noises()
-    assert theirs.map(d_in=contribution) == pytest.approx(  # type: ignore[no-untyped-call]
-        ours.leakage(contribution).epsilon, rel=1e-9
+    theirs = dp.m.make_laplace(*space, scale=scale)
+    assert theirs.map(d_in=moved) == pytest.approx(  # type: ignore[no-untyped-call]
+        ours.leakage(moved).epsilon, rel=1e-9
     )
     drawn = np.array(theirs([0] * 20_000))
     own = ours.draw(20_000, sf.seeded(1))
     spread = math.sqrt(ours.variance)
     assert np.abs(drawn).mean() == pytest.approx(np.abs(own).mean(), abs=5 * spread / 20_000**0.5)
+
+
+@pytest.mark.parametrize(("epsilon", "contribution"), [(0.5, 3), (1.0, 1), (2.0, 20)])
+def test_opendp_says_the_same_of_both_tables_together(epsilon: float, contribution: int) -> None:
+    dp.enable_features("contrib")
+    told = PrivacySpec(epsilon, contribution).certificate("user")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    # In persons: one moves the transitions by their bound, and the beginnings by one.
+    scales = (told.move_scale / contribution, told.start_scale)
+    both = dp.c.make_composition([dp.m.make_laplace(*space, scale=scale) for scale in scales])
+    theirs = both.map(d_in=1)  # type: ignore[no-untyped-call]
+    assert told.epsilon == pytest.approx(theirs, rel=1e-9)
+    # The transitions alone, or half the beginnings, would be noticed.
+    assert abs(told.epsilon - theirs * 0.95) > 1e-3 * theirs
 
 
 def test_the_noise_is_as_large_as_the_budget_asks_and_no_other() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.value_chains import ValueChain
-from sfumato.stream.evidence import Evidence, evidence
+from sfumato.stream.evidence import Evidence, check_steady, evidence
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery_loops import posteriors
@@ -54,6 +54,7 @@ def released_rows(tracks: ReleasedTracks, plan: Plan, shown: NetworkInput) -> li
         signals = np.where(tracks.signals >= 0, tracks.signals % _SIGNALS, -1)
         columns.append(_marked(signals, _SIGNALS))
     if shown is NetworkInput.CHAIN:
+        check_steady(plan, "to be attacked")
         columns.append(_believed(plan, evidence(tracks, plan)))
     return _parted(np.hstack(columns), tracks.starts)
 

@@ -23,7 +23,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.core.progress import Progress
 from sfumato.models.markov import MarkovChain
-from sfumato.stream.evidence import Evidence, evidence, of_likelihoods
+from sfumato.stream.evidence import Evidence, check_steady, evidence, of_likelihoods
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.plan import Plan
 from sfumato.stream.released_tracks import ReleasedTracks
@@ -159,6 +159,7 @@ def reidentify(
     alphabet, tracks = plan.model.alphabet, released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, alphabet)
+    check_steady(plan, "to be attacked")
     told = evidence(tracks, plan)
     chains = personal_chains(known, alphabet, order)
     return _scored(chains, tracks.streams, told, released_outlines(tracks), progress)

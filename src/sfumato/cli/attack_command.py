@@ -116,7 +116,9 @@ def attack(given: AttackOptions) -> None:
 
         attack_certified(given)
         return
-    read = options.load_steady_model(given.model)
+    read = options.load_steady_model(
+        given.model, "`audit --truth` says what other adversaries were told"
+    )
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
     policy, _ = policy_of(spec, given.policy, read, given.model)

@@ -351,7 +351,7 @@ def _compared(
     from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
-    from sfumato.stream.learning_audit import check_kept, three_numbers
+    from sfumato.stream.learning_audit import check_kept
     from sfumato.stream.learning_plan import LearningPlan
     from sfumato.stream.replayed_coins import ReplayedCoins
     from sfumato.tables.cells import Missing
@@ -368,9 +368,7 @@ def _compared(
     known = ledger if isinstance(ledger, LedgerReader) else None
     plan = plan_used(spec, model, policy, sources, known)
     also: list[Check] = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
-    other: Check | None = truth_check(given, model, plan)
-    if other is None and isinstance(plan, LearningPlan):
-        other = three_numbers(plan)
+    other = truth_check(given, model, plan)
     if other is not None:
         also.append(other)
     with progress("auditing", total, given.shown.no_progress) as show:

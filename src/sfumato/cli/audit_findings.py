@@ -25,7 +25,7 @@ _ASKED = (
 _OTHERS = {"truth": "under_truth", "over_set": "over_set", "transfer": "transfer_bound"}
 """What a stream leaked under another chain, or under all of a set, and its name in a report."""
 _LEARNT = "three_numbers"
-"""Whether a report of a release that learns holds them, unasked; older ones do not."""
+"""Whether a report of a release for many chains holds them, unasked; older ones do not."""
 _LEVELS = {
     0: "anyone: output, model and plan alone",
     1: "holder of the true values: outputs fit their channels",
@@ -92,7 +92,8 @@ def audit_findings(given: AuditOptions, done: Audited, *, learnt: bool = True) -
     Args:
         given: What was asked for.
         done: What was found.
-        learnt: Whether to tell what a release that learns leaked under its last estimate and set.
+        learnt: Whether to tell, unasked, what a release for many chains leaked under its model, or
+            last estimate, and over its set.
     """
     from dataclasses import asdict
 
@@ -171,16 +172,20 @@ def _under_others(report: AuditReport, stream: str) -> dict[str, float | None]:
 
 
 def _largest_others(reports: Sequence[AuditReport]) -> dict[str, float]:
-    """The largest of these figures; of several releases what they told of a stream is added up."""
-    from sfumato.core.numerics import add_up
+    """The largest of these figures over streams; several releases are put together as their SIP."""
+    from sfumato.stream.audit_total import total
 
-    sums: dict[str, dict[str, float]] = {figure: {} for figure in _OTHERS.values()}
+    parts: dict[str, dict[str, list[tuple[float, float]]]] = {name: {} for name in _OTHERS.values()}
     for report in reports:
-        for stream in {} if report.truth is None else report.truth.streams:
+        for stream, entry in [] if report.truth is None else report.truth.streams.items():
             for figure, amount in _under_others(report, stream).items():
                 if amount is not None:
-                    sums[figure][stream] = add_up(sums[figure].get(stream, 0.0), amount)
-    return {f"largest_{name}": max(each.values()) for name, each in sums.items() if each}
+                    parts[figure].setdefault(stream, []).append((amount, entry.ldp))
+    return {
+        f"largest_{name}": max(total(each)[0] for each in streams.values())
+        for name, streams in parts.items()
+        if streams
+    }
 
 
 def _others(report: AuditReport) -> list[str]:

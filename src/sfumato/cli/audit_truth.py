@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.cli.audit_command import AuditOptions
     from sfumato.models.stream_model import StreamModel
     from sfumato.stream.audit_report import AuditReport
+    from sfumato.stream.leakage_by_start import LeakageByStart
     from sfumato.stream.other_truth import OtherTruth
     from sfumato.stream.plan import Plan
     from sfumato.stream.release_spec import ReleaseSpec
@@ -46,15 +47,25 @@ def check_truth_options(given: AuditOptions) -> None:
         raise InvalidParameter("--output", given.out, "be a file of its own, not an input")
 
 
-def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTruth | None:
-    """The check of another chain; None if none was asked for."""
+def truth_check(
+    given: AuditOptions, model: StreamModel, plan: Plan
+) -> OtherTruth | LeakageByStart | None:
+    """The check of other chains that was asked for, or that a release for many chains has.
+
+    A release whose budget is kept for a set, be it learnt or given, has three numbers, asked or
+    not: under the estimate, or the model; over the set; whatever is true.
+    """
     from sfumato.models.markov import MarkovChain
     from sfumato.models.plausible import PlausibleChains
     from sfumato.store.files import load_plausible
+    from sfumato.stream.learning_audit import three_numbers
+    from sfumato.stream.learning_plan import LearningPlan
     from sfumato.stream.other_truth import OtherTruth
 
     if (given.truth, given.radius, given.plausible) == (None,) * 3:
-        return None
+        if isinstance(plan, LearningPlan):
+            return three_numbers(plan)
+        return None if plan.robust is None else OtherTruth(plan, model.single_values, plan.robust)
     other = model if given.truth is None else options.load_model(given.truth)
     truth = other.live_chain
     chains = None
@@ -88,14 +99,9 @@ def write_truth(path: str, reports: Sequence[AuditReport], stream: str) -> None:
 
 def print_robust(spec: ReleaseSpec) -> None:
     """Under which chains the numbers of a release for many chains hold."""
-    if isinstance(spec.robust, float | int):
-        more = f"`--radius {spec.robust:g}` adds"
-    else:
-        more = "`--plausible` with the file of the set adds"
     print_line(
         f"SIP, also of windows and of the worst step, is that under the worst of "
-        f"{spec.robust_words}; what is said of one value, and of losses, is under the model alone. "
-        f"{more} what leaked under the model"
+        f"{spec.robust_words}; what is said of one value, and of losses, is under the model alone"
     )
 
 

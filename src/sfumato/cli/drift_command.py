@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.models.plausible import PlausibleChains
     from sfumato.stream.drift import DriftReport, OutputOrder
     from sfumato.stream.plan import Plan
+    from sfumato.stream.release_spec import ReleaseSpec
 
 
 class DriftOptions(options.Options):
@@ -79,7 +80,7 @@ def drift(given: DriftOptions) -> None:
     check_picture(given.plot)
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
-    _, plan, tracks = read_release(given, read, given.model)
+    spec, plan, tracks = read_release(given, read, given.model)
     chains = _chains(given, plan)
     with progress("betting", len(tracks.places), given.shown.no_progress) as show:
         found = drift_test(
@@ -95,7 +96,7 @@ def drift(given: DriftOptions) -> None:
         from sfumato.plots.drift_figures import capital_over_time
 
         capital_over_time(found, given.plot)
-    _show(found, given)
+    _show(found, given, spec)
     if found.alarm is not None:
         raise typer.Exit(FAILED_AUDIT)
 
@@ -131,14 +132,14 @@ def _chains(given: DriftOptions, plan: Plan) -> PlausibleChains | None:
     return PlausibleChains.from_radius(plan.model, given.radius)
 
 
-def _show(found: DriftReport, given: DriftOptions) -> None:
-    from sfumato.cli.drift_text import document, lines
+def _show(found: DriftReport, given: DriftOptions, spec: ReleaseSpec) -> None:
+    from sfumato.cli.drift_text import document, lines, rule_options
 
     if given.shown.as_json:
         print_json(document(found))
         return
     files = " ".join(given.released or [f"--ledger {given.ledger}"])
-    for line in lines(found, files, given.model):
+    for line in lines(found, files, given.model, rule_options(spec)):
         print_line(line)
     if given.plot is not None and not given.shown.quiet:
         say(f"{given.plot}: written")

@@ -10,6 +10,7 @@ from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.stream.drift import DriftReport
+    from sfumato.stream.release_spec import ReleaseSpec
 
 _LARGE = 1e6
 
@@ -37,13 +38,36 @@ def document(found: DriftReport) -> dict[str, Any]:
     }
 
 
-def lines(found: DriftReport, released: str, model: str) -> Iterator[str]:
+def rule_options(spec: ReleaseSpec) -> str:
+    """The options of `release` that a plan stands for, to be typed again.
+
+    Examples:
+        >>> from sfumato.stream.release_spec import ReleaseSpec
+        >>> rule_options(ReleaseSpec(epsilon=0.5, ldp=1.0, keep=("when",)))
+        '--epsilon 0.5 --ldp 1 --method optimal --keep when'
+    """
+    words = []
+    for name in ("epsilon", "budget", "horizon", "window", "ldp", "loss", "batch", "method"):
+        value = getattr(spec, name)
+        if isinstance(value, float | int):
+            words.append(f"--{name} {value:g}")
+        elif isinstance(value, str):
+            words.append(f"--{name} {value}")
+    if spec.every is not None:
+        words.append(f"--every {spec.every}")
+    if spec.keep:
+        words.append(f"--keep {','.join(spec.keep)}")
+    return " ".join(words)
+
+
+def lines(found: DriftReport, released: str, model: str, again: str) -> Iterator[str]:
     """The report for a person, line by line.
 
     Args:
         found: The report.
         released: Names of the files that were tested.
         model: Name of the file of the model.
+        again: The options of the release, to be typed again.
     """
     null = model if not found.tested else f"any chain within {found.tested:.4g} of {model}"
     more = ""
@@ -66,10 +90,10 @@ def lines(found: DriftReport, released: str, model: str) -> Iterator[str]:
     since = "from the start" if not found.since else f"since about value {found.since:,} of all"
     yield f"DRIFT: streams do not move as {null} says, most likely {since}"
     yield f"noticed after {found.alarm:,} values; the bet that won most: {found.kind}"
-    yield from _advice(found, released, model)
+    yield from _advice(found, released, model, again)
 
 
-def _advice(found: DriftReport, released: str, model: str) -> Iterator[str]:
+def _advice(found: DriftReport, released: str, model: str, again: str) -> Iterator[str]:
     assert found.distance is not None  # there was an alarm
     radius = shown_up(found.distance, 2)
     yield (
@@ -86,6 +110,14 @@ def _advice(found: DriftReport, released: str, model: str) -> Iterator[str]:
     yield (
         "  see what leaked to an adversary who knows that: "
         f"sfumato audit {released} -m {model} --truth learnt.model"
+    )
+    yield (
+        "  then release what comes next with it, by the same rules in a ledger of its own: "
+        f"sfumato release NEXT.csv -m learnt.model {again} --ledger next.ledger -o NEXT-private.csv"
+    )
+    yield (
+        "  a ledger keeps to one model: leakages under two of them do not add up. What both "
+        "releases told of a stream is at most the sum of their LDP"
     )
     yield (
         f"  or widen: probabilities learnt since then are off by up to {radius} (an estimate); "

@@ -94,7 +94,9 @@ def learn(given: LearnOptions) -> None:
     inputs = [given.model, *(given.released or []), *([given.ledger] if given.ledger else [])]
     check_apart(inputs, given.output, given.learner.plausible)
     hold(given.output)
-    read = options.load_steady_model(given.model)
+    read = options.load_steady_model(
+        given.model, "phases are learnt from a history, by `fit --period`"
+    )
     read = replace(read, stream=given.stream or read.stream)
     _, plan, tracks = read_release(given, read, given.model)
     if given.clusters is not None:

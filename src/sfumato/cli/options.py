@@ -353,6 +353,11 @@ def load_model(path: str) -> StreamModel:
     return model
 
 
-def load_steady_model(path: str) -> StreamModel:
-    """The same as `load_model` for a command that knows no models which change with time."""
-    return load_model(path).steady
+def load_steady_model(path: str, instead: str = "") -> StreamModel:
+    """The same as `load_model` for a command that knows no models which change with time.
+
+    Args:
+        path: The file.
+        instead: What can be done with such a model instead.
+    """
+    return load_model(path).without_phases(instead)

@@ -119,7 +119,10 @@ def plan(given: PlanOptions) -> None:
     from sfumato.stream.release_spec import ReleaseSpec
 
     check_suffix(given.plot)
-    read = options.load_steady_model(given.model)
+    read = options.load_steady_model(
+        given.model,
+        "`release --seed 1` of a recorded table says what a release loses beside silence",
+    )
     typed = ReleaseSpec(**vars(given.allowed), loss=given.loss)
     each = given.length or given.allowed.horizon or _LENGTH
     if given.robust is not None:

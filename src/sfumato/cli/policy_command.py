@@ -57,7 +57,9 @@ def compile_policy(given: _CompileOptions) -> None:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.readers import same_file
 
-    read = options.load_steady_model(given.model)
+    read = options.load_steady_model(
+        given.model, "`release` solves each of their steps without a policy"
+    )
     target = given.output or str(beside_model(given.model))
     if same_file(given.model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
         raise InvalidParameter("--output", target, "be a new file in a folder that exists")

@@ -103,7 +103,7 @@ def recover(given: RecoverOptions) -> None:
         recover_certified(given)
         return
     every, cover = given.every or 1, _COVER if given.cover is None else given.cover
-    read = options.load_steady_model(given.model)
+    read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec, plan, tracks = read_release(given, read, given.model)
     if given.model_free and every > 1:

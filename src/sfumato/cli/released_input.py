@@ -70,20 +70,22 @@ def read_release(given: _Asked, model: StreamModel, file: str) -> ReleasedInput:
     sources = [Table.at(path, separator=given.separator) for path in tables]
     if given.ledger is None or (sources and spec.learn is None):
         plan = plan_used(spec, model, policy, sources, None)
-        return ReleasedInput(spec, plan, _tracks(sources, model, plan))
+        return ReleasedInput(spec, plan, _tracks(sources, model, plan, spec))
     rules = spec.plan(model, policy) if spec.learn is None else spec.learning(model)
     # What is learnt from a ledger and what is read of it must be the same rows.
     with LedgerReader(given.ledger, rules.fingerprint, JOB) as reader:
         plan = plan_used(spec, model, policy, sources, reader)
-        tracks = _tracks(sources, model, plan) if sources else ledger_tracks(reader, plan)
+        tracks = _tracks(sources, model, plan, spec) if sources else ledger_tracks(reader, plan)
     return ReleasedInput(spec, plan, tracks)
 
 
-def _tracks(sources: Sequence[Table], model: StreamModel, plan: Plan) -> ReleasedTracks:
+def _tracks(
+    sources: Sequence[Table], model: StreamModel, plan: Plan, spec: ReleaseSpec
+) -> ReleasedTracks:
     from sfumato.stream.learning_plan import signal_column
     from sfumato.stream.released_tracks import read_tracks
 
-    return read_tracks(sources, model, signal_column(plan) or "signal")
+    return read_tracks(sources, model, signal_column(plan) or "signal", spec.time)
 
 
 def plan_used(

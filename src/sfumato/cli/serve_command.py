@@ -308,7 +308,9 @@ def chosen_rules(given: Any, path: str, begun: Any) -> Any:
     from sfumato.tables.cells import Late, Missing
 
     rules: options.LiveRules = given.rules
-    model = options.load_steady_model(path)
+    model = options.load_steady_model(
+        path, "files are released with `release --time COLUMN --keep COLUMN --ledger FILE`"
+    )
     policy = None if rules.policy is None else load_policy(rules.policy)
     spec = options.spec_from(
         ReleaseSpec,

@@ -105,7 +105,9 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.cells import Missing
 
-    read = options.load_steady_model(given.model)
+    read = options.load_steady_model(
+        given.model, "files are released with `release --time COLUMN --keep COLUMN --ledger FILE`"
+    )
     names = read.values if given.value is None else tuple(given.value.split(","))
     read = replace(read, stream=given.stream or read.stream, values=names)
     rules = _rules_file(given.output, given.rules)
@@ -359,7 +361,9 @@ def _release_of(given: _Released) -> tuple[StreamModel, ReleaseSpec, Policy | No
     from sfumato.cli.rule_choice import policy_of
     from sfumato.stream.release_document import read_spec
 
-    model = options.load_steady_model(given.model)
+    model = options.load_steady_model(
+        given.model, "files are released with `release --time COLUMN --keep COLUMN --ledger FILE`"
+    )
     model = replace(model, stream=given.stream or model.stream)
     spec = read_spec(_rules_file(given.released, given.rules))
     policy, _ = policy_of(spec, given.policy, model, given.model)

@@ -185,7 +185,14 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
 
     asked = given.source
     values = None if asked.value is None else tuple(asked.value.split(","))
-    model = named_model(options.load_steady_model(given.model), asked.stream, values)
+    model = named_model(
+        options.load_steady_model(
+            given.model,
+            "files are released with `release --time COLUMN --keep COLUMN --ledger FILE`",
+        ),
+        asked.stream,
+        values,
+    )
     policy: Policy | None = None if given.policy is None else load_policy(given.policy)
     spec: ReleaseSpec = options.spec_from(
         ReleaseSpec,

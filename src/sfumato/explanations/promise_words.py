@@ -38,11 +38,30 @@ def plan_words(spec: ReleaseSpec) -> Iterator[str]:
             f"every chain not ruled out (confidence {spec.learn.confidence:g}). OUTPUT.versions "
             "says when that was, if ever."
         )
+        yield _three("the last estimate", "every chain that is left, at that confidence")
+    if spec.robust is not None:
+        yield (
+            f"It is kept for {spec.robust_words}, not for the model alone: the SIP of its rows is "
+            "that under the worst of them."
+        )
+        yield _three("the model", spec.robust_words)
+    if spec.time is not None:
+        yield (
+            f"Its model changes with time: phases follow from column {spec.time!r}, which is taken "
+            "for public and to depend on the values no more than the model says."
+        )
     if spec.ldp is not None:
         yield f"Whatever an observer knows, it is also capped at {LDP(spec.ldp)}."
     if spec.sealed is not None:
         yield f"It stands beside {spec.sealed.rows:,} rows of {spec.sealed.streams:,} streams."
     yield "next: sfumato audit TABLE --model MODEL computes all of this again"
+
+
+def _three(model: str, chains: str) -> str:
+    return (
+        f"Three numbers: SIP under {model}, SIP under {chains}, and LDP, which holds whatever is "
+        "true. `audit` says all of them."
+    )
 
 
 def _cap_words(epsilon: float, width: int) -> Iterator[str]:

@@ -65,9 +65,17 @@ class StreamModel:
     @property
     def steady(self) -> StreamModel:
         """The model itself, or a clear error if it changes with time."""
+        return self.without_phases()
+
+    def without_phases(self, instead: str = "") -> StreamModel:
+        """The model itself, or a clear error if it changes with time.
+
+        Args:
+            instead: What can be done with such a model instead.
+        """
         if self.cycle is not None:
-            rule = "not change with time here: fit it without --period (fit, release, audit and "
-            rule += "explain know phases)"
+            rule = "not change with time here: fit it without --period (fit, release, audit, "
+            rule += f"recover and explain know phases{'; ' if instead else ''}{instead})"
             raise InvalidParameter("model", "a chain with phases", rule)
         return self
 

@@ -154,9 +154,6 @@ def evidence(
     """
     if isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("model", "a library of patterns", "be a chain of values")
-    if isinstance(plan.model, PeriodicChain):
-        rule = "be a chain that does not change with time, to infer or learn anything from outputs"
-        raise InvalidParameter("model", "a chain with phases", rule)
     if plan.policy is not None and not unbiased and not plan.in_batches:
         from sfumato.stream.fleet_replay import replayed
 
@@ -169,9 +166,24 @@ def evidence(
     return found.whole(tracks.starts)
 
 
+def check_steady(plan: Plan, what: str) -> None:
+    """Refuse a model that changes with time, where nothing is known of its phases.
+
+    Args:
+        plan: The rule of a release.
+        what: What it is refused for.
+    """
+    if isinstance(plan.model, PeriodicChain):
+        rule = f"be a chain that does not change with time, {what}; what left can be audited and "
+        rule += "recovered"
+        raise InvalidParameter("model", "a chain with phases", rule)
+
+
 def _follow(tracks: ReleasedTracks, stream: int, name: str, plan: Plan, found: _Collector) -> None:
     """Follow one stream, batch by batch."""
     labels, state = plan.model.alphabet.labels, plan.begin(name)
+    timed = isinstance(plan.model, PeriodicChain) and not plan.model.cycle.in_turn
+    phases = tracks.value_phases(plan.model.cycle) if timed else None  # type: ignore[union-attr]
     for first, length in tracks.batches(stream):
         values = slice(first, first + length)
         places = tracks.places[values]
@@ -181,7 +193,8 @@ def _follow(tracks: ReleasedTracks, stream: int, name: str, plan: Plan, found: _
         named = int(tracks.signals[first])
         signal = None if named < 0 else named
         try:
-            seen = plan.observed(state, left, outcome, signal)
+            phase = None if phases is None else int(phases[first])
+            seen = plan.observed(state, left, outcome, signal, phase)
             if seen.events[0].signal != signal:
                 rule = "be the one that outputs before it lead to"
                 raise InvalidParameter(signal_column(plan) or "signal", signal, rule)

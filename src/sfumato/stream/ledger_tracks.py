@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.core.errors import CorruptData
+from sfumato.models.periodic import PeriodicChain
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.stream.audit_ledger import event_of
@@ -44,5 +45,8 @@ def ledger_tracks(ledger: str | Path | LedgerReader, plan: Plan) -> ReleasedTrac
         problems = checked(ledger).problems
         if problems:
             raise CorruptData(f"{ledger.path}: {problems[0]}")
-        events = [event_of(answer) for answer in ledger.history()]
+        model = plan.model
+        timed = isinstance(model, PeriodicChain) and not model.cycle.in_turn
+        cycle = model.cycle if timed else None  # type: ignore[union-attr]
+        events = [event_of(answer, cycle) for answer in ledger.history()]
     return replace(ReleasedTracks.of(events, plan.model.alphabet), source=str(ledger.path))

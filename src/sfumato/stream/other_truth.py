@@ -162,13 +162,16 @@ def leakage_under(
     tracks = released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, alphabet)
+    model = plan.model
+    phased = tracks.value_phases(model.cycle) if isinstance(model, PeriodicChain) else None
     for stream, name in enumerate(tracks.streams):
         state = plan.begin(name)
         for first, length in tracks.batches(stream):
             places = tracks.places[first : first + length].tolist()
             left = [None if place < 0 else alphabet.labels[place] for place in places]
             outcome, signal = OUTCOMES[int(tracks.outcomes[first])], int(tracks.signals[first])
-            seen = plan.observed(state, left, outcome, None if signal < 0 else signal)
+            phase = None if phased is None else int(phased[first])
+            seen = plan.observed(state, left, outcome, None if signal < 0 else signal, phase)
             begin = first - int(tracks.starts[stream])
             own = None if phases is None else phases[name][begin : begin + length]
             check.see(CheckedBatch.of(state, seen), own)

@@ -24,6 +24,7 @@ from sfumato.core.loss import Loss, as_loss, hamming
 from sfumato.core.progress import Progress
 from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.library import PatternLibrary
+from sfumato.models.periodic import PeriodicChain
 from sfumato.models.value_chains import ValueChain
 from sfumato.stream.evidence import Evidence, evidence, split
 from sfumato.stream.hidden_chain import HiddenChain
@@ -37,6 +38,9 @@ from sfumato.stream.track_loops import draw_tracks, likeliest_tracks
 
 _CELLS = 4_000_000
 """Probabilities that are held at one time: 32 MB."""
+_PHASED, _TOLD = 2_000, 100_000_000
+"""Pairs of phase and symbol, which are followed by their matrix (32 MB), and what outputs told of
+them over all values (800 MB)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,10 +94,12 @@ class Recovery:
 
     def __post_init__(self) -> None:
         model = self.plan.model
-        if not isinstance(model, ValueChain):
+        if not isinstance(model, ValueChain | PeriodicChain):
             raise InvalidParameter("model", type(model).__name__, "be a chain of values")
         if isinstance(self.plan, LearningPlan):
             chain = HiddenChain.in_parts(estimates(self.plan))
+        elif isinstance(model, PeriodicChain):
+            chain = HiddenChain.in_parts([model.at(h) for h in range(model.cycle.phases)])
         else:
             chain = HiddenChain.of(model, self.evidence.span)
         object.__setattr__(self, "chain", chain)
@@ -296,7 +302,26 @@ def recover(
     told = evidence(tracks, plan, unbiased=unbiased, progress=progress)
     if isinstance(plan, LearningPlan) and plan.history.restarts:
         told = told.in_parts(value_starts(tracks, plan), plan.history.restarts + 1, len(alphabet))
+    if isinstance(plan.model, PeriodicChain):
+        told = _by_phase(told, tracks, plan.model)
     return Recovery(tracks, plan, told)
+
+
+def _by_phase(told: Evidence, tracks: ReleasedTracks, model: PeriodicChain) -> Evidence:
+    """The same about pairs of phase and symbol: each value is known to be of its own phase.
+
+    The chain moves by the matrix of the phase that a value lies in, so phases are parts of a stream
+    as those of `HiddenChain.in_parts` are, however often they take turns.
+    """
+    phases, states = model.cycle.phases, model.cycle.phases * model.size
+    if states > _PHASED or len(told) * states > _TOLD:
+        rule = f"have at most {_PHASED:,} pairs of phase and symbol, and {_TOLD:,} of them over all"
+        rule += " values: fit it with fewer --phases, or recover fewer files at a time"
+        got = f"{states:,} pairs, {len(told):,} values"
+        raise InvalidParameter("model", got, rule)
+    if phases == 1:
+        return told
+    return told.in_parts(tracks.value_phases(model.cycle), phases, model.size)
 
 
 def _expected(found: Floats, guesses: Ints, loss: Loss) -> Floats:

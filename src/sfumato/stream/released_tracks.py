@@ -14,10 +14,13 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event
+from sfumato.models.cycle import Cycle
 from sfumato.models.encoding import Unreadable
 from sfumato.models.stream_model import StreamModel
 from sfumato.stream.audit_rows import read_signal, released_symbol
+from sfumato.stream.input_rows import phase_of
 from sfumato.stream.name_order import name_key
+from sfumato.tables.cells import Time
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
 
@@ -38,6 +41,7 @@ class ReleasedTracks:
         signals: Which output of its channel left, where a row says so; -1 where the symbol tells.
         rows: Number of the row that each came from, over all tables.
         source: What messages call the tables.
+        phases: The phase of each value where it follows from its time; None if none was read.
     """
 
     streams: tuple[str, ...]
@@ -48,6 +52,7 @@ class ReleasedTracks:
     signals: Ints
     rows: Ints
     source: str = "events"
+    phases: Ints | None = None
 
     @property
     def moments(self) -> Ints:
@@ -88,7 +93,28 @@ class ReleasedTracks:
             self.signals[own],
             self.rows[own],
             self.source,
+            None if self.phases is None else self.phases[own],
         )
+
+    def value_phases(self, cycle: Cycle) -> Ints:
+        """The phase of every value under a model that changes with time.
+
+        Raises:
+            InvalidParameter: If phases follow from times that were not read.
+
+        Examples:
+            >>> from sfumato import LDP, SIP
+            >>> from sfumato.core.events import Outcome
+            >>> left = [Event("ann", k, Outcome.RELEASED, 0, SIP(0.2), LDP(0.3)) for k in range(3)]
+            >>> ReleasedTracks.of(left, Alphabet([0, 1])).value_phases(Cycle.of("2"))
+            array([0, 1, 0])
+        """
+        if cycle.in_turn:
+            return np.array([cycle.turn(moment) for moment in self.moments.tolist()])
+        if self.phases is None or self.phases.min(initial=0) < 0:
+            rule = f"come with their times: the model has {cycle}"
+            raise InvalidParameter("values", "without times", rule)
+        return self.phases
 
     def refusal(self, row: int, rule: str) -> BadTable:
         """What is raised where a row breaks a rule."""
@@ -114,13 +140,17 @@ class ReleasedTracks:
             began = event.sequence if event.batch is None else event.batch
             signal = getattr(event, "signal", None)
             code = _CODES[event.outcome.value]
+            phase = _NONE if event.phase is None else event.phase
             moment = (event.sequence, place, code, began, _NONE if signal is None else signal)
-            found.add(event.stream, moment, number + 1)
+            found.add(event.stream, (*moment, phase), number + 1)
         return found.sorted("events")
 
 
 def read_tracks(
-    tables: Table | Sequence[Table], model: StreamModel, signal: str = "signal"
+    tables: Table | Sequence[Table],
+    model: StreamModel,
+    signal: str = "signal",
+    time: str | None = None,
 ) -> ReleasedTracks:
     r"""Read what `release` wrote: a file, or several in the order in which they were written.
 
@@ -131,6 +161,7 @@ def read_tracks(
         model: How it is read.
         signal: The column, if there is one, that says which output of its channel left; "version"
             for a release that learns, where it says which version a value left under.
+        time: The column of times that left, under a model whose phases follow from them.
 
     Raises:
         BadTable: If a row is not as a release writes it, or a stream does not begin at 0.
@@ -151,12 +182,17 @@ def read_tracks(
     several = [tables] if isinstance(tables, Table) else list(tables)
     if not several:
         raise InvalidParameter("released", "no file", "be at least one")
-    wanted = [model.stream, "sequence", "released", "outcome"]
+    timed = model.cycle is not None and not model.cycle.in_turn
+    if timed and time is None:
+        rule = f"be named, as in the plan of the release: the model has {model.cycle}"
+        raise InvalidParameter("the column of times", None, rule)
+    when = time if timed else None
+    wanted = [model.stream, "sequence", "released", "outcome", *([] if when is None else [when])]
     for table in several:
         symbols: dict[Any, int] = {None: _NONE, "": _NONE}
         last = 0
         for chunk in table.chunks(wanted, optional=["batch", signal]):
-            _read(chunk, table.path, model, signal, symbols, found, done)
+            _read(chunk, table.path, model, (signal, when), symbols, found, done)
             last = chunk.first + len(chunk) - 1
         done += last
     return found.sorted(", ".join(table.path for table in several))
@@ -166,13 +202,13 @@ def _read(
     chunk: Chunk,
     path: str,
     model: StreamModel,
-    signal: str,
+    names: tuple[str, str | None],
     symbols: dict[Any, int],
     found: _Rows,
     before: int,
 ) -> None:
     """The rows of a chunk; the numbers of rows of earlier files come before its own."""
-    columns, blank = chunk.columns, [None] * len(chunk)
+    columns, blank, (signal, when) = chunk.columns, [None] * len(chunk), names
     cells = zip(
         columns[model.stream],
         columns["sequence"],
@@ -180,9 +216,10 @@ def _read(
         columns["outcome"],
         columns.get("batch", blank),
         columns.get(signal, blank),
+        blank if when is None else columns[when],
         strict=True,
     )
-    for offset, (stream, sequence, released, outcome, batch, output) in enumerate(cells):
+    for offset, (stream, sequence, released, outcome, batch, output, time) in enumerate(cells):
         row = chunk.first + offset
         try:
             moment, code = int(sequence), _CODES[outcome]
@@ -199,7 +236,17 @@ def _read(
             except (UnknownSymbol, Unreadable) as problem:
                 raise BadTable(path, row, str(problem)) from None
             symbols[released] = place
-        found.add(str(stream), (moment, place, code, began, column), before + row)
+        phase = _NONE if when is None else _phase(time, model, path, row)
+        found.add(str(stream), (moment, place, code, began, column, phase), before + row)
+
+
+def _phase(cell: object, model: StreamModel, path: str, row: int) -> int:
+    """The phase that the time of a row lies in."""
+    assert model.cycle is not None  # times are read for its sake
+    try:
+        return phase_of(model.cycle, Time.of(cell))
+    except Unreadable as problem:
+        raise BadTable(path, row, f"the time {problem}".replace("the time the", "the")) from None
 
 
 class _Rows:
@@ -210,7 +257,7 @@ class _Rows:
         self._streams, self._numbers = array("q"), array("q")
         self._cells = array("q")
 
-    def add(self, stream: str, cells: tuple[int, int, int, int, int], number: int) -> None:
+    def add(self, stream: str, cells: tuple[int, int, int, int, int, int], number: int) -> None:
         self._streams.append(self._names.setdefault(stream, len(self._names)))
         self._numbers.append(number)
         self._cells.extend(cells)
@@ -218,7 +265,7 @@ class _Rows:
     def sorted(self, source: str) -> ReleasedTracks:
         """The same, stream by stream and moment by moment."""
         streams = np.array(self._streams, dtype=np.int64)
-        cells = np.array(self._cells, dtype=np.int64).reshape(-1, 5)
+        cells = np.array(self._cells, dtype=np.int64).reshape(-1, 6)
         numbers = np.array(self._numbers, dtype=np.int64)
         if not streams.size:
             raise BadTable(source, None, "there must be at least one row")
@@ -238,6 +285,15 @@ class _Rows:
             rule = f"the sequence number must be {due[wrong[0]]}; "
             rule += "a stream that goes on needs the files before this one"
             raise BadTable(source, int(numbers[wrong[0]]), rule)
-        _, places, outcomes, began, signals = cells.T.copy()
-        names = tuple(self._names)
-        return ReleasedTracks(names, starts, places, outcomes, began, signals, numbers, source)
+        _, places, outcomes, began, signals, phases = cells.T.copy()
+        return ReleasedTracks(
+            tuple(self._names),
+            starts,
+            places,
+            outcomes,
+            began,
+            signals,
+            numbers,
+            source,
+            phases if (phases != _NONE).any() else None,
+        )
