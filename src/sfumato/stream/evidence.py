@@ -157,6 +157,9 @@ def evidence(
     if isinstance(plan.model, PeriodicChain):
         rule = "be a chain that does not change with time, to infer or learn anything from outputs"
         raise InvalidParameter("model", "a chain with phases", rule)
+    if plan.period is not None:
+        rule = "count values: what left is followed without its times here; `audit` reads them"
+        raise InvalidParameter("the budget", f"one for each {plan.period}", rule)
     if plan.policy is not None and not unbiased and not plan.in_batches:
         from sfumato.stream.fleet_replay import replayed
 
