@@ -101,8 +101,8 @@ IN_ROOMS = {
         check_anchor check_home from_bytes open_home restore_home to_bytes""",
     "stream": """Account Address Belief Bursts ClusteredChain Cycle Domain DriftReport Frontier
         Geometric LearnerState Learning LearningPlan LearningRules ModelVersion OtherTruth Outcome
-        OutputOrder PairChain Period PeriodicChain PlausibleChains Population Recovery ReleaseSpec RunSpec
-        SequenceTable Step StreamModel StreamState VersionHistory WindowBursts
+        OutputOrder PairChain Period PeriodicChain PlausibleChains Population Recovery ReleaseSpec
+        RunSpec SequenceTable Step StreamModel StreamState VersionHistory WindowBursts
         audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_robust
         forecast_widths frontier information_leakage instantaneous_leakage leakage_under learn
         learn_mixture learnt_plan ledger_tracks local_leakage look_ahead loss_floor read_tracks

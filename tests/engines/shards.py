@@ -74,9 +74,13 @@ class Oracle:
         plan: The rule.
         key: Secret of its coins.
         late: Whether events may go back in time.
+        seconds: Length of the periods that the budget is for, if it is for such.
     """
 
-    def __init__(self, plan: sf.Plan, key: bytes, *, late: bool = False) -> None:
+    def __init__(
+        self, plan: sf.Plan, key: bytes, *, late: bool = False, seconds: int | None = None
+    ) -> None:
+        self._seconds = seconds
         self._plan, self._coins, self._late = plan, sf.keyed(key), late
         self._states: dict[str, StreamState] = {}
         self._last: dict[str, int] = {}
@@ -104,7 +108,8 @@ class Oracle:
             return "order"
         state = self._states.get(event.stream) or self._plan.begin(event.stream)
         try:
-            (left,), after = self._plan.step(state, [event.value], self._coins)
+            period = None if self._seconds is None else event.time // self._seconds
+            (left,), after = self._plan.step(state, [event.value], self._coins, period=period)
         except BudgetExceeded:
             return "budget"
         self._states[event.stream] = after

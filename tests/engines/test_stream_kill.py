@@ -71,12 +71,13 @@ def key_of(folder: Path) -> bytes:
 
 
 def due(
-    batches: list[list[Asked]], key: bytes
+    batches: list[list[Asked]], key: bytes, **rules: Any
 ) -> tuple[dict[tuple[str, str], list[Any]], dict[str, Any]]:
     """What an uninterrupted run by the plan alone lets out of each event, and what it spends."""
     policy = letter_policy()
-    spec = ReleaseSpec(epsilon=0.5, policy=policy.fingerprint)
-    oracle = Oracle(spec.instant(letters(), policy), key)
+    spec = ReleaseSpec(**(rules or {"epsilon": 0.5}), policy=policy.fingerprint)
+    seconds = None if spec.per is None else int(spec.per)
+    oracle = Oracle(spec.instant(letters(), policy), key, seconds=seconds)
     found: dict[tuple[str, str], list[Any]] = defaultdict(list)
     # The engine has a watermark after each micro-batch, of the latest time in it.
     watermark, latest = 0, 0

@@ -203,7 +203,7 @@ class Budget(Options):
     epsilon: float | None = option(
         "Leakage allowed per value, for ever (natural logarithm of the ratio)."
     )
-    budget: float | None = option("Total leakage allowed; needs --horizon, --window or --per.")
+    budget: float | None = option("Total leakage allowed; needs --horizon or --window.")
     horizon: int | None = option("The budget is for this many values of each stream.")
     window: int | None = option("The budget is for any this many successive values, for ever.")
     ldp: float | None = option(
@@ -240,13 +240,6 @@ class Spread(Options):
         "The first burst gets so many times what the others do; auto finds it."
     )
     cap: float | None = option("No single value may leak more than this of the total.")
-    per: str | None = typer.Option(
-        None,
-        metavar="PERIOD",
-        help="The budget is for each hour, day, week or month of event time, in UTC if times have "
-        "a zone, or for each so many seconds; with --cap, or with --horizon for the values that a "
-        "stream is expected to have in it. Not for live services.",
-    )
 
     def number(self) -> int | None:
         """Values from one burst to the next, where a number was given."""
@@ -259,6 +252,18 @@ class Spread(Options):
                 "--every", self.every, "be a whole number of at least 1, or auto"
             )
         return int(self.every)
+
+
+class Periods(Options):
+    """Budgets that begin anew with time; not for services, whose events need not have times."""
+
+    per: str | None = typer.Option(
+        None,
+        metavar="PERIOD",
+        help="With --budget: it is for each hour, day, week or month of event time (UTC, if times "
+        "have a zone), or each so many seconds. Needs --cap, or --horizon for the values that a "
+        "stream is expected to have in it.",
+    )
 
 
 class LiveRules(Options):

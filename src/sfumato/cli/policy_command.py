@@ -12,6 +12,7 @@ class _CompileOptions(options.Options):
     output: str | None = option("The policy; beside the model if not given.", "--output", "-o")
     allowed: options.Budget
     spread: options.Spread
+    periods: options.Periods
     loss: str | None = options.LOSS
     way: options.Way
     batch: int | None = option("For `release --batch`: values that leave together.")

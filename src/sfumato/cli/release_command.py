@@ -30,6 +30,7 @@ class _ReleaseOptions(options.Options):
     output: str = options.PRIVATE_OUTPUT
     allowed: options.Budget
     spread: options.Spread
+    periods: options.Periods
     loss: str | None = options.LOSS
     way: options.Way
     policy: str | None = option(
@@ -196,7 +197,7 @@ def release(given: _ReleaseOptions) -> None:
         policy=None,
         model=None,
         every=None,
-        time=given.time if phased or given.spread.per is not None else None,
+        time=given.time if phased or given.periods.per is not None else None,
     )
     reading = Reading(
         given.event, given.time, spec.keep, spec.independent, Missing(spec.missing), Late(spec.late)

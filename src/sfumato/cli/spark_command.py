@@ -53,6 +53,7 @@ class _ReleaseOptions(options.Options):
     order: str = required("Column of times or numbers: the order of a stream's rows.", "--order")
     allowed: options.Budget
     spread: options.Spread
+    periods: options.Periods
     loss: str | None = options.LOSS
     way: options.Way
     policy: str | None = option("Channels that `sfumato compile` made for this release.")
@@ -124,7 +125,7 @@ def release(given: _ReleaseOptions) -> None:
         keep=(given.order,) if given.keep is None else column_names(given.keep),
         independent=column_names(given.independent),
         event=given.event,
-        time=None if given.spread.per is None else given.order,
+        time=None if given.periods.per is None else given.order,
         policy=None,
         model=None,
         every=None,

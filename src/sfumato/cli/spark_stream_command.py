@@ -57,6 +57,7 @@ class _StreamOptions(options.Options):
     model: str = options.MODEL
     allowed: options.Budget
     spread: options.Spread
+    periods: options.Periods
     loss: str | None = options.LOSS
     way: options.Way
     policy: str | None = option("Channels that `sfumato compile` made for this release.")
@@ -200,7 +201,7 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
         method="",
         keep=(asked.time,),
         event=asked.event,
-        time=None if given.spread.per is None else asked.time,
+        time=None if given.periods.per is None else asked.time,
         policy=None,
         every=None,
     )

@@ -98,8 +98,8 @@ def _period_words(spec: ReleaseSpec, period: Period) -> Iterator[str]:
     if spec.cap is not None:
         yield f"A single value may leak {SIP(spec.cap)} of it."
     yield (
-        f"It begins anew with every {name}: around the moment between two of them a stream may leak "
-        "twice as much, and what it leaks in all grows with the time that it lasts. Moments with a "
+        f"It begins anew with every {name}: around the moment between two a stream may leak twice "
+        "as much, and what it leaks in all grows with the time that it lasts. Moments with a "
         "zone count in UTC."
     )
 
