@@ -3,13 +3,14 @@
 Run as `python -m benchmarks.service [--seconds S]`. One run, loopback only: a real server process
 with a folder (SQLite) and with PostgreSQL (a private instance, if Debian's is installed), and
 load from another process: single requests on 64 connections, batches of 100, one pipelined
-socket. Beside it, in the same run: the raw store, committing groups of 1,000 answers that are
-ready (half of that is the goal), and the floor: an empty endpoint of Starlette on uvicorn as the
+socket. Beside it, in the same run: the bare database, which writes ready rows into the same tables
+and looks nothing up; the raw store, committing groups of 1,000 answers that are ready (half of that
+is the goal); and the floor: an empty endpoint of Starlette on uvicorn as the
 service sets it up, asked by the same client: no request costs less than that, so what a request
-costs is told in floors, too. Then
-twice the batches that it sustained, from 400 connections with one request each on its way, which
-is more than the queue holds: what is refused, how long the accepted ones take, and whether memory
-stays. At the end a restart with about 100,000 streams. The machine must have nothing else to do.
+costs is told in floors, too. Then batches that arrive at twice the rate that it sustained, whatever
+the replies (`open_loop.py`): what is refused, with what, how long the accepted ones take, whether
+memory stays, and how much of what it sustained it still accepts. At the end a restart with about
+100,000 streams. The machine must have nothing else to do.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.ledger import Source
+from benchmarks.ledger import Raw, Source
+from benchmarks.stores import Group, RawPostgres, ready
 from tests.servers import missing, private_postgres
 from tests.service.nodes import Node, ServiceHome, town_model
 
@@ -63,10 +66,36 @@ uvicorn.Server(config).run([listener])
 """
 
 
-def raw_rate(store: Store, seconds: float) -> float:
-    """Answers per second that a store commits in groups, when they are ready."""
+@dataclass(frozen=True)
+class Limits:
+    """What a database and a store commit in groups, in answers per second.
+
+    Attributes:
+        bare: The database, rows that are ready.
+        raw: The store, answers that are ready.
+    """
+
+    bare: float
+    raw: float
+
+    def told(self) -> str:
+        """In words."""
+        return (
+            f"bare database {self.bare:,.0f} rows/s, raw store {self.raw:,.0f} answers/s "
+            f"({self.raw / self.bare:.0%}) in groups of {GROUP:,}"
+        )
+
+
+def limits_of(store: Store, write: Callable[[Group, int], float], seconds: float) -> Limits:
+    """Both, by turns: groups of answers of many streams.
+
+    Args:
+        store: The store.
+        write: Writes a group, of so many before it, into the bare database; its seconds count.
+        seconds: For each of the two.
+    """
     begun = store.begin("live", Identity.EVENT)
-    source, spent, done = Source(STREAMS, begun.label), 0.0, 0
+    source, spent, bare, done = Source(STREAMS, begun.label), 0.0, 0.0, 0
     while spent < seconds:
         columns, states, names, values = source.group(GROUP)
         tags = value_tags(begun.secret, columns.ids, names, values)
@@ -78,12 +107,37 @@ def raw_rate(store: Store, seconds: float) -> float:
             np.array([state.ledger.ldp for state in states]),
             [to_bytes(state) for state in states],
         )
+        bare += write((columns, positions), done)
         began = time.perf_counter()
         with store.turn():
             store.commit_columns(columns, positions)
         spent += time.perf_counter() - began
         done += GROUP
-    return done / spent
+    return Limits(done / bare, done / spent)
+
+
+def bare_sqlite(raw: Raw) -> Callable[[Group, int], float]:
+    """Writes ready rows into a file; the seconds of the writing alone."""
+
+    def write(group: Group, done: int) -> float:
+        rows, moved, _ = ready(group, done)
+        began = time.perf_counter()
+        raw.write(rows, moved)
+        return time.perf_counter() - began
+
+    return write
+
+
+def bare_postgres(raw: RawPostgres) -> Callable[[Group, int], float]:
+    """The same in a database."""
+
+    def write(group: Group, done: int) -> float:
+        rows, _, moved = ready(group, done)
+        began = time.perf_counter()
+        raw.write(rows, moved)
+        return time.perf_counter() - began
+
+    return write
 
 
 def loaded(**given: Any) -> dict[str, Any]:
@@ -135,7 +189,13 @@ def memory(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: float) -> None:
+def peak(process: int) -> float:
+    """The most megabytes that a process ever had."""
+    told = Path(f"/proc/{process}/status").read_text().partition("VmHWM:")[2]
+    return int(told.split()[0]) / 1e3
+
+
+def measure(home: ServiceHome, model: Path, limits: Limits, floor: Floor, seconds: float) -> None:
     """One home: a table of the ways in, then twice of what it can take."""
     node = Node(home)
     key = node.start("--model", str(model), *RULES)
@@ -146,9 +206,9 @@ def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: f
         "batches of 100, 8 connections": {"kind": "batch", "events": 100, "connections": 8},
         "socket, pipelined": {"kind": "socket", "connections": 1, "window": 4_096},
     }
-    columns = "events/s | p50, ms | p99, ms | of raw | of floor | CPU, us/event | in floors"
-    print(f"| way in | {columns} |")
-    print("|---|---|---|---|---|---|---|---|")
+    columns = "events/s | p50, ms | p99, ms | of raw | of bare | of floor | CPU, us/event"
+    print(f"| way in | {columns} | in floors |")
+    print("|---|---|---|---|---|---|---|---|---|")
     sustained = 0.0
     loaded(
         kind="batch", events=100, connections=2, url=node.url, key=key, seconds=2.0, label="warm"
@@ -160,7 +220,8 @@ def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: f
         rate = found["rate"]
         cells = (f"{rate:,.0f}", f"{found['p50']:.1f}", f"{found['p99']:.1f}")
         shares = (
-            f"{rate / raw:.0%}",
+            f"{rate / limits.raw:.0%}",
+            f"{rate / limits.bare:.0%}",
             f"{rate / floor.rate:.0%}",
             f"{used:.0f}",
             f"{used / floor.cost:.1f}",
@@ -172,21 +233,25 @@ def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: f
 
 
 def overloaded(node: Node, key: str, sustained: float, seconds: float) -> None:
-    """Twice the batches that it sustains; more events may be on their way than its queue holds."""
+    """Batches at twice the rate that it sustains, whatever the replies."""
     assert node.process is not None
     process = node.process.pid
-    before = memory(process)
-    load = {"kind": "batch", "events": 100, "connections": 400, "rate": 2 * sustained}
-    found = loaded(**load, url=node.url, key=key, seconds=2 * seconds, label="over-")
+    before, used = memory(process), cpu(process)
+    load = {"kind": "open", "events": 100, "rate": 2 * sustained, "seconds": 2 * seconds}
+    found = loaded(**load, url=node.url, key=key, label="over-")
+    used = (cpu(process) - used) / found["taken"]
     total = sum(found["statuses"].values())
-    refused = found["statuses"].get("429", 0)
+    accepted = found["accepted"] * 100 / found["taken"]
     others = {k: v for k, v in found["statuses"].items() if k not in ("200", "429")}
     print(
-        f"\nTwice the load (400 connections, {200 * sustained:,.0f} events/s wanted in batches of "
-        f"100; {total * 100 / found['taken']:,.0f} offered): {found['rate']:,.0f} accepted/s, "
-        f"{refused / total:.1%} refused with 429, other statuses {others or 'none'}, accepted p50 "
-        f"{found['p50']:.0f} ms, p99 {found['p99']:.0f} ms, "
-        f"memory {before:.0f} -> {memory(process):.0f} MB\n",
+        f"\nOpen loop at twice the load ({200 * sustained:,.0f} events/s arrive in batches of 100, "
+        f"{found['connections']} connections, latest arrival {found['late']:.2f} s late): "
+        f"{accepted:,.0f} accepted/s, {accepted / (100 * sustained):.0%} of what was sustained; "
+        f"{found['statuses'].get('429', 0) / total:.1%} refused with 429, other statuses "
+        f"{others or 'none'}; accepted p50 {found['p50']:.0f} ms, p99 {found['p99']:.0f} ms, "
+        f"refused p50 {found['refused_p50']:.0f} ms, p99 {found['refused_p99']:.0f} ms; "
+        f"{used:.2f} processors; "
+        f"memory {before:.0f} -> {memory(process):.0f} MB, at most {peak(process):.0f}\n",
         flush=True,
     )
 
@@ -242,26 +307,27 @@ def main() -> None:
         floor = empty_floor(seconds)
         told = f"{floor.rate:,.0f} requests/s, {floor.cost:.0f} us of processor each"
         print(f"Floor, an empty endpoint of Starlette, 64 connections: {told}\n", flush=True)
+        bare = Raw(folder / "bare.db")
         with SqliteStore(folder / "raw.ledger", "plan") as store:
-            raw = raw_rate(store, seconds)
-        print(f"## SQLite: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n", flush=True)
+            limits = limits_of(store, bare_sqlite(bare), seconds)
+        bare.database.close()
+        print(f"## SQLite: {limits.told()}\n", flush=True)
         (folder / "one").mkdir()
-        measure(ServiceHome.made(folder / "one"), model, raw, floor, seconds)
+        measure(ServiceHome.made(folder / "one"), model, limits, floor, seconds)
         if missing("postgres"):
             print("PostgreSQL is not installed: not measured")
             return
         server = stack.enter_context(private_postgres())
         (folder / "two").mkdir()
         new_key(folder / "raw.key")
-        with server.database() as database:
+        with server.database() as database, server.database() as empty:
+            bare_server = RawPostgres(empty)
             given = {"job": NO_JOB, "rules": None, "secret": folder / "raw.key"}
             with PostgresStore(database, "raw", "plan", **given) as other:
-                raw = raw_rate(other, seconds)
-            print(
-                f"## PostgreSQL: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n",
-                flush=True,
-            )
-            measure(ServiceHome.made(folder / "two", database), model, raw, floor, seconds)
+                limits = limits_of(other, bare_postgres(bare_server), seconds)
+            bare_server.close()
+            print(f"## PostgreSQL: {limits.told()}\n", flush=True)
+            measure(ServiceHome.made(folder / "two", database), model, limits, floor, seconds)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import uvloop
+from benchmarks.open_loop import overload
 from websockets.asyncio.client import connect
 
 
@@ -24,7 +25,7 @@ class Load:
     """What is asked for.
 
     Attributes:
-        kind: single, batch, socket or empty.
+        kind: single, batch, socket or empty; or open, which is batches that arrive at `rate`.
         url: Of the service.
         key: Access key.
         seconds: How long.
@@ -132,6 +133,9 @@ async def socket(load: Load, until: float) -> None:
 
 async def run(load: Load) -> dict[str, object]:
     """All connections together."""
+    if load.kind == "open":
+        requests = [load.request() for _ in range(int(load.rate * load.seconds))]
+        return await overload(load.url, requests, load.rate)
     began = time.perf_counter()
     work = socket if load.kind == "socket" else connection
     until = began + load.seconds

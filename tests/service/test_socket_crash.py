@@ -1,7 +1,7 @@
 """A real server is killed while events are on their way on a socket: the session goes on by itself.
 
-Each event that was acknowledged before a kill is in the ledger once, with that answer; each that was
-not is absent, or is answered when the session sends it again.
+Each event that was acknowledged before a kill is in the ledger once, with that answer; each that
+was not is absent, or is answered when the session sends it again.
 """
 
 from __future__ import annotations
