@@ -83,7 +83,7 @@ $(PEERS)/.ready: benchmarks/peers-constraints.txt constraints.txt
 	touch $@
 
 # Everything in one run, so that ratios mean something; tables and figures are kept.
-bench: $(VENV)/.ready $(PEERS)/.ready
+bench: wheel $(PEERS)/.ready
 	mkdir -p $(RESULTS)
 	$(BIN)/python benchmarks/solver.py > $(RESULTS)/solver.md
 	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
@@ -91,6 +91,8 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/fleet_limit.py > $(RESULTS)/fleet_limit.md
 	$(BIN)/python benchmarks/threads.py > $(RESULTS)/threads.md
 	$(BIN)/python benchmarks/tables.py --growth $(RESULTS)/growth.json > $(RESULTS)/tables.md
+	$(BIN)/python benchmarks/readers.py > $(RESULTS)/readers.md
+	$(BIN)/python benchmarks/first_command.py > $(RESULTS)/first_command.md
 	$(BIN)/python benchmarks/coins.py > $(RESULTS)/coins.md
 	$(BIN)/python benchmarks/pipes.py > $(RESULTS)/pipes.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md

@@ -90,32 +90,36 @@ def bare_fleet(job: dict) -> int:
 
 
 def raw_sqlite(job: dict, ledger: str, target: str) -> int:
-    """Write the rows of a finished ledger into an empty one of the same schema, in groups."""
-    with sqlite3.connect(f"file:{ledger}?mode=ro", uri=True) as source:
-        made = [row[0] for row in source.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL")]
-        tables = {
-            name: source.execute(f"SELECT * FROM {name}").fetchall()
-            for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        }
+    """Write the rows of a finished ledger into an empty one of the same schema, in groups.
+
+    Rows are read group by group, and only what writing them takes is counted: memory is that of a
+    group, whatever the ledger.
+    """
+    source = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
+    made = [row[0] for row in source.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL")]
+    states = source.execute("SELECT * FROM streams").fetchall()
+    events = source.execute("SELECT * FROM events")
     database = sqlite3.connect(target, isolation_level=None)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("PRAGMA synchronous=FULL")
     for statement in made:
         database.execute(statement)
-    events = tables.pop("events")
-    states = tables.pop("streams")
-    began = time.process_time()
-    for start in range(0, len(events), GROUP):
-        group = events[start : start + GROUP]
+    rows, took = 0, 0.0
+    while group := events.fetchmany(GROUP):
+        began = time.process_time()
         database.execute("BEGIN IMMEDIATE")
         database.executemany(f"INSERT INTO events VALUES ({marks(group)})", group)
         # A release stores the state of every stream that had an answer.
         insert = f"INSERT OR REPLACE INTO streams VALUES ({marks(states)})"
         database.executemany(insert, states[: len(group)])
         database.execute("COMMIT")
-    job["took"] = time.process_time() - began
+        took += time.process_time() - began
+        rows += len(group)
+    began = time.process_time()
     database.close()
-    return len(events)
+    job["took"] = took + time.process_time() - began
+    source.close()
+    return rows
 
 
 def marks(rows: list) -> str:

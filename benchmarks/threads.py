@@ -3,16 +3,22 @@
 Two limits: two threads of arithmetic that touches no memory, and two processes with a fleet each,
 which share nothing but the machine. Where two processors are two halves of one core, or others use
 them, even these are less than twice one. Fleets of 16 symbols and the limits by turns, of the wall,
-since that is what threads are for: to be run on an idle machine.
+since that is what threads are for: to be run on an idle machine. Where memory lies differs from
+process to process, so the whole is done in several: medians of their medians. Beside them, what two
+threads take of the processors together over what one takes: what sharing itself costs, on a busy
+machine, too.
 
-    python benchmarks/threads.py [--turns 9]
+    python benchmarks/threads.py [--processes 5] [--turns 9]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -29,6 +35,7 @@ from sfumato.solver.policy import Policy
 STREAMS = (10_000, 100_000)
 ROUNDS = 4_000_000
 """Some milliseconds of arithmetic: as long as a step of a large fleet."""
+LIMIT = "arithmetic alone"
 
 
 @njit(nogil=True)
@@ -68,11 +75,16 @@ def fleet_jobs(case: Case, policy: Policy, streams: int) -> dict[int, Callable[[
 
 def seconds(job: Callable[[], object], least: float = 0.05) -> float:
     """Seconds of the wall of a job, over as many runs as take a while."""
-    runs, began = 0, time.perf_counter()
+    return took(job, least)[0]
+
+
+def took(job: Callable[[], object], least: float = 0.05) -> tuple[float, float]:
+    """Seconds of the wall and of all processors."""
+    runs, began, spent = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - began < least:
         job()
         runs += 1
-    return (time.perf_counter() - began) / runs
+    return (time.perf_counter() - began) / runs, (time.process_time() - spent) / runs
 
 
 class OtherFleet:
@@ -115,39 +127,64 @@ def _stepping(streams: int, steps, going, over, ready) -> None:
         steps.value += 1
 
 
-def main() -> None:
-    """Print what two threads reach, and what they can reach."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--turns", type=int, default=9, help="how often each is measured, in turn")
-    turns = asked.parse_args().turns
+def measure(turns: int) -> dict[str, dict[str, float]]:
+    """Medians of one process: what two threads or processes reach, and what they take."""
     case = ring()
     policy = sf.compile_policy(case.chain, case.loss, EPSILON, steps=case.steps)
-    limit = "arithmetic alone"
-    races = {limit: limit_jobs()}
+    races = {LIMIT: limit_jobs()}
     races |= {_name(streams): fleet_jobs(case, policy, streams) for streams in STREAMS}
     for jobs in races.values():
         for job in jobs.values():
             job()  # what is compiled at the first call is not measured
     others = {streams: OtherFleet(streams) for streams in STREAMS}
-    found: dict[str, list[float]] = {name: [] for name in races}
-    apart: dict[str, list[float]] = {_name(streams): [] for streams in STREAMS}
+    found: dict[str, dict[str, list[float]]] = {}
     for _ in range(turns):
         for name, jobs in races.items():
-            found[name].append(seconds(jobs[1]) / seconds(jobs[2]))
+            (one, alone), (two, both) = took(jobs[1]), took(jobs[2])
+            found.setdefault(name, {"wall": [], "processors": []})
+            found[name]["wall"].append(one / two)
+            found[name]["processors"].append(both / alone)
         for streams, other in others.items():
-            apart[_name(streams)].append(other.gain(races[_name(streams)][1]))
+            apart = found.setdefault(f"two processes, a {_name(streams)} each", {"wall": []})
+            apart["wall"].append(other.gain(races[_name(streams)][1]))
     for other in others.values():
         other.close()
-    print("## Two threads against one, of the wall\n")
-    print("| work | times one thread, median | least | most | of arithmetic | of two processes |")
-    print("|---" * 6 + "|")
-    for name, gains in found.items():
+    return {
+        name: {kind: statistics.median(each) for kind, each in kinds.items()}
+        for name, kinds in found.items()
+    }
+
+
+def main() -> None:
+    """Print what two threads reach, and what they can reach."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--turns", type=int, default=9, help="how often each is measured, in turn")
+    asked.add_argument("--processes", type=int, default=5, help="how often all of it is done")
+    asked.add_argument("--one", action="store_true", help="in this process, as JSON")
+    given = asked.parse_args()
+    if given.one:
+        print(json.dumps(measure(given.turns)))
+        return
+    again = [sys.executable, __file__, "--one", "--turns", str(given.turns)]
+    runs = [
+        json.loads(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
+        for _ in range(given.processes)
+    ]
+    print(f"## Two threads against one, of the wall ({given.processes} processes)\n")
+    print(
+        "| work | times one thread, median | least | most | of arithmetic | of two processes | "
+        "processor time, times one thread |"
+    )
+    print("|---" * 7 + "|")
+    limits = [run[LIMIT]["wall"] for run in runs]
+    for name in runs[0]:
+        gains = [run[name]["wall"] for run in runs]
         spread = f"{statistics.median(gains):.2f} | {min(gains):.2f} | {max(gains):.2f}"
-        beside = f"{share(gains, apart[name])}" if name in apart else ""
-        print(f"| {name} | {spread} | {share(gains, found[limit])} | {beside} |")
-    for name, gains in apart.items():
-        spread = f"{statistics.median(gains):.2f} | {min(gains):.2f} | {max(gains):.2f}"
-        print(f"| two processes, a {name} each | {spread} | {share(gains, found[limit])} | |")
+        apart = [run.get(f"two processes, a {name} each", {}).get("wall") for run in runs]
+        beside = "" if None in apart else share(gains, apart)
+        spent = [run[name].get("processors") for run in runs]
+        dear = "" if None in spent else f"{statistics.median(spent):.2f}"
+        print(f"| {name} | {spread} | {share(gains, limits)} | {beside} | {dear} |")
 
 
 def _name(streams: int) -> str:
@@ -155,7 +192,7 @@ def _name(streams: int) -> str:
 
 
 def share(gains: list[float], limits: list[float]) -> str:
-    """Of a limit, the median over turns."""
+    """Of a limit, the median over processes."""
     return f"{statistics.median((np.array(gains) / np.array(limits)).tolist()):.0%}"
 
 

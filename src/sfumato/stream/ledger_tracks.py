@@ -10,7 +10,7 @@ from sfumato.core.errors import CorruptData
 from sfumato.models.periodic import PeriodicChain
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
-from sfumato.stream.audit_ledger import event_of
+from sfumato.stream.audit_ledger import When, event_of
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import JOB
 from sfumato.stream.released_tracks import ReleasedTracks
@@ -45,8 +45,7 @@ def ledger_tracks(ledger: str | Path | LedgerReader, plan: Plan) -> ReleasedTrac
         problems = checked(ledger).problems
         if problems:
             raise CorruptData(f"{ledger.path}: {problems[0]}")
-        model = plan.model
-        timed = isinstance(model, PeriodicChain) and not model.cycle.in_turn
-        cycle = model.cycle if timed else None  # type: ignore[union-attr]
-        events = [event_of(answer, cycle) for answer in ledger.history()]
+        cycle = plan.model.cycle if isinstance(plan.model, PeriodicChain) else None
+        when = When(None if cycle is None or cycle.in_turn else cycle, plan.period)
+        events = [event_of(answer, when) for answer in ledger.history()]
     return replace(ReleasedTracks.of(events, plan.model.alphabet), source=str(ledger.path))
