@@ -49,7 +49,8 @@ def _step_a_fleet() -> None:
     report = PolicyReport(1, 0.0, 0.0, 0.0)
     own = (chain.fingerprint, loss.fingerprint)
     policy = Policy(*own, "optimal", 0.5, None, 1e9, tabulated([kept], tree), report)
-    fleet = Fleet(Plan(chain, PerStep(SIP(0.5)), loss, policy=policy), ["a", "b"])
+    # By two threads: what they need to share streams is compiled, too.
+    fleet = Fleet(Plan(chain, PerStep(SIP(0.5)), loss, policy=policy), ["a", "b"], threads=2)
     fleet.step([0, 1])
     fleet.run(np.array([0, 1, 1]), np.array([0, 1, 0]))
 

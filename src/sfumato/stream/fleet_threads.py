@@ -104,7 +104,8 @@ class FleetThreads:
         self._begin([partial(work, thread) for thread in range(1, self.count)])
         work(0)
         begun = [errand for errand in self._running if not errand.give_up()]
-        self._end([] if not begun or done(1 + len(begun)) else begun)
+        ended = self.count > 1 and done(1 + len(begun))
+        self._end([] if ended else begun)
 
     def _begin(self, parts: Sequence[Callable[[], None]]) -> None:
         # Helpers that an exception left behind must not write into what comes next.
