@@ -167,6 +167,24 @@ def instant_budgets() -> Sections:
 
 
 @case
+def instant_periods() -> Sections:
+    day = sf.stream.Period("day")
+    release = sf.InstantRelease(
+        chain(),
+        budget=sf.PerPeriod(sf.SIP(1.0), day, cap=sf.SIP(0.4)),
+        loss=sf.loss.hamming(chain().alphabet),
+        on_exhausted="suppress",
+        **simulated(),
+    )
+    events = [release.step(value, period=moment // 6) for moment, value in enumerate(truth(20))]
+    return {
+        "released": [event.released for event in events],
+        "charges": [event.sip.epsilon for event in events],
+        "state": list(stored(sf.store.to_bytes(release.state))),
+    }
+
+
+@case
 def instant_dice() -> Sections:
     told: Sections = {}
     losses = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sfumato.core.alphabet import Label
@@ -63,7 +63,7 @@ class Event:
     batch: int | None = None
     signal: int | None = None
     phase: int | None = None
-    period: int | None = None
+    period: int | None = field(default=None, metadata={"later": True})
 
 
 Events = tuple[Event, ...]
