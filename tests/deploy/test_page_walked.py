@@ -28,8 +28,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 MAIN = "import sys; from sfumato.cli import main; sys.exit(main())"
 LEFT_OUT = ("make ", "python3 -m venv", "useradd", "install -d", "systemctl", "docker", "cp gate")
 """What root does, or what is not here; the wheel is built and installed by `test_wheel.py`."""
-SECTIONS = ("One machine", "Making releases over HTTP", "Auditing what was answered")
-SECTIONS += ("Closing a release", "Backup, and the head", "Rotation and upgrade")
+SECTIONS = {"One machine", "Making releases over HTTP", "Auditing what was answered"}
+SECTIONS |= {"Closing a release", "Backup, and the head", "Rotation and upgrade"}
 
 
 def blocks(section: str) -> list[str]:
@@ -163,7 +163,7 @@ def test_every_section_with_commands_is_walked_or_known_to_need_more() -> None:
     text = PAGE.read_text()
     found = [part.partition("\n")[0] for part in text.split("\n## ")[1:] if "```sh" in part]
     more = {"PostgreSQL, several nodes", "Coins that can be repeated"}
-    assert set(found) == {*SECTIONS} | more
+    assert set(found) == SECTIONS | more
     install = blocks("One machine")[0].splitlines()
     assert [line for line in install if not line.startswith(LEFT_OUT)] == [
         '/opt/sfumato/bin/pip install "$(ls dist/sfumato-*.whl)[service,client]"',
