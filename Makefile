@@ -85,6 +85,7 @@ $(PEERS)/.ready: benchmarks/peers-constraints.txt constraints.txt
 # Everything in one run, so that ratios mean something; tables and figures are kept.
 bench: wheel $(PEERS)/.ready
 	mkdir -p $(RESULTS)
+	$(BIN)/python -m tests.servers --install postgresql mosquitto mosquitto-clients openjdk-17-jre-headless
 	$(BIN)/python benchmarks/solver.py > $(RESULTS)/solver.md
 	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
@@ -105,6 +106,8 @@ bench: wheel $(PEERS)/.ready
 	$(BIN)/python -m benchmarks.service > $(RESULTS)/service.md
 	$(BIN)/python -m benchmarks.bridge > $(RESULTS)/bridge.md
 	$(BIN)/python -m benchmarks.spark > $(RESULTS)/spark.md
+	$(BIN)/python -m benchmarks.spark_skew > $(RESULTS)/spark_skew.md
+	$(BIN)/python -m benchmarks.spark_streaming --apis > $(RESULTS)/spark_streaming.md
 	$(BIN)/python -m benchmarks.scale > $(RESULTS)/scale.md
 	$(BIN)/python benchmarks/figure.py
 	$(BIN)/python benchmarks/growth_figure.py

@@ -1,9 +1,11 @@
 """Messages a second through the bridge, beside a plain relay: `python -m benchmarks.bridge`.
 
 Messages wait in the session of a bridge that is away; then it comes, and the time is taken until
-the broker has the acknowledgement of the last one. The relay is the same code without a release:
-what comes in goes out, nothing is drawn and nothing is stored. All through one Mosquitto in one
-run, in turns; shares are taken within a turn, with their range, for a busy machine shows in both.
+the broker has the acknowledgement of the last one. Two relays let out what comes in, with nothing
+drawn and nothing stored: our own code without a release, and a second Mosquitto with its own bridge
+to the first, in and out at QoS 1 (`benchmarks/mosquitto_relay.py`; needs `mosquitto_sub`, Debian's
+mosquitto-clients). All through one Mosquitto in one run, in turns; shares are taken within a turn,
+with their range, for a busy machine shows in both.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import paho.mqtt.client as paho
+from benchmarks.mosquitto_relay import OUTSIDE, RAW, MosquittoRelay
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from tests.servers import PrivateMosquitto, private_mosquitto
 from tests.service.example_releases import PLACES, sticky
@@ -92,16 +95,21 @@ def release(folder: Path, model: StreamModel, policy: Policy | None) -> tuple[Li
 def queue(server: PrivateMosquitto, broker: Broker, count: int, streams: int, turn: int) -> None:
     """Let messages wait in the session of a bridge."""
     Connection(broker, TEMPLATE.subscription, TOPICS.status, 10).close()
+    device(server, count, streams, turn, "raw/")
+
+
+def device(server: PrivateMosquitto, count: int, streams: int, turn: int, tree: str) -> None:
+    """Send messages, each acknowledged by the broker."""
     version = MQTTProtocolVersion.MQTTv5
-    device = paho.Client(CallbackAPIVersion.VERSION2, "device", protocol=version)
-    device.connect("127.0.0.1", server.port)
-    device.loop_start()
+    client = paho.Client(CallbackAPIVersion.VERSION2, "device", protocol=version)
+    client.connect("127.0.0.1", server.port)
+    client.loop_start()
     for number in range(count):
         told = json.dumps({"n": f"{turn}-{number}", "cell": PLACES[number % len(PLACES)]})
-        last = device.publish(f"raw/u{number % streams}", told, qos=1)
+        last = client.publish(f"{tree}u{number % streams}", told, qos=1)
     last.wait_for_publish()
-    device.disconnect()
-    device.loop_stop()
+    client.disconnect()
+    client.loop_stop()
 
 
 def measured(
@@ -138,8 +146,9 @@ def main() -> None:
     spec = ReleaseSpec(epsilon=0.5, method="step-wise", loss="hamming")
     plan = spec.plan(model)
     policy = compile_policy(model.chain, plan.loss, 0.5, steps=2_000)
-    print("| in flight | way | messages/s | share of relay | share by processor time |")
-    print("|---|---|---|---|---|")
+    print("| in flight | way | messages/s | share of our relay | by processor time | ", end="")
+    print("share of Mosquitto's relay | by processor time |")
+    print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ways: dict[str, Callable[[], tuple[LiveRun, Store | None]]] = {
@@ -148,10 +157,15 @@ def main() -> None:
             "solved channels": lambda: release(folder, model, None),
         }
         for setting in ("max_inflight_messages 20", "max_inflight_messages 0"):
-            found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+            found: dict[str, list[tuple[float, float]]] = {way: [] for way in (OUTSIDE, *ways)}
             with private_mosquitto(setting) as server:
                 broker = Broker("127.0.0.1", server.port, "bench")
                 for turn in range(given.turns + 1):
+                    with MosquittoRelay.beside(server, setting) as relay:
+                        device(server, given.messages, given.streams, turn, RAW)
+                        taken = relay.measured(given.messages)
+                    if turn:
+                        found[OUTSIDE].append(taken)
                     for way, make in ways.items():
                         queue(server, broker, given.messages, given.streams, turn)
                         run, store = make()
@@ -163,7 +177,10 @@ def main() -> None:
                             found[way].append(taken)
             for way, times in found.items():
                 rate = given.messages / statistics.median(clock for clock, _ in times)
-                shares = " | ".join(share(found["relay"], times, column) for column in (0, 1))
+                bases = [found["relay"], found[OUTSIDE]]
+                shares = " | ".join(
+                    share(base, times, column) for base in bases for column in (0, 1)
+                )
                 print(f"| {setting.split()[1]} | {way} | {rate:,.0f} | {shares} |", flush=True)
 
 

@@ -2,8 +2,10 @@
 
 Costs are processor time and bytes, so a busy machine does little harm. What is measured: a step of
 a fleet with coins of a key, the same with a ledger on disk, bytes of memory and of ledger for each
-stream and each event, bytes of an event on the wire. What is derived: cores, memory, disks and
-wires for so many devices at so many events a minute. Half of every core is left free.
+stream and each event, bytes of an event on the wire. What is taken from the results of other
+benchmarks (`benchmarks/results`): events through the service, rows of Spark. What is derived:
+cores, memory, disks and wires for so many devices at so many events a minute. Half of every core is
+left free. docs/scale.md has these tables; a test compares the two.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -26,6 +29,7 @@ from sfumato.stream.input_rows import Reading
 from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.tables.readers import Table
 
+RESULTS = Path(__file__).parent / "results"
 _BUSY = 0.5
 """Share of a core that is used at the mean rate: devices are awake at the same hours."""
 _DAY = 86_400
@@ -109,18 +113,81 @@ def measured(streams: int) -> Costs:
     return Costs(step, stored, memory, state, row, len(_EVENT) + len(_ANSWER))
 
 
-def deployment(costs: Costs, devices: float, a_minute: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Elsewhere:
+    """What other benchmarks have measured.
+
+    Attributes:
+        single: Seconds of a processor for an event through the service, by itself.
+        batched: The same in batches of 100.
+        service: Events a second of one service in batches of 100.
+        spark: Rows a second and core of Spark, with many short streams.
+    """
+
+    single: float
+    batched: float
+    service: float
+    spark: float
+
+
+def elsewhere(folder: Path = RESULTS) -> Elsewhere:
+    """The figures that lie in the results of other benchmarks; SQLite is the first store there."""
+    service = _cells(folder / "service.md")
+    single, batched = service["single, 64 connections"], service["batches of 100, 8 connections"]
+    cores = int(re.findall(r"(\d+) cores", (folder / "spark.md").read_text())[0])
+    *_, spark = _cells(folder / "spark.md").values()
+    return Elsewhere(1e-6 * single[5], 1e-6 * batched[5], batched[0], spark[2] / cores)
+
+
+def _cells(path: Path) -> dict[str, list[float]]:
+    """The rows of tables by their first cells, the first of each name; numbers of the others."""
+    found: dict[str, list[float]] = {}
+    for line in path.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        numbers = [re.match(r"[\d,.]+", cell) for cell in cells[1:]]
+        if all(numbers) and numbers:
+            told = [float(number[0].replace(",", "")) for number in numbers if number]
+            found.setdefault(cells[0], told)
+    return found
+
+
+def deployment(costs: Costs, other: Elsewhere, devices: float, a_minute: float) -> dict[str, Any]:
     """What so many devices need."""
     rate = devices * a_minute / 60
     return {
         "events a second": rate,
         "cores for steps alone": rate * costs.step / _BUSY,
-        "cores with ledgers": rate * costs.stored / _BUSY,
+        "cores with ledgers, files": rate * costs.stored / _BUSY,
+        "cores with ledgers, service in batches of 100": rate * other.batched / _BUSY,
+        "cores with ledgers, service, single requests": rate * other.single / _BUSY,
+        "core hours of Spark for a day": rate * _DAY / other.spark / 3600,
         "memory of states, GB": devices * costs.memory / 1e9,
         "ledgers, states, GB": devices * costs.state / 1e9,
         "ledgers, TB a day": rate * _DAY * costs.row / 1e12,
         "wire in and out, Gbit/s": 8 * rate * costs.wire / 1e9,
     }
+
+
+def lines(
+    costs: Costs, other: Elsewhere, made: dict[str, Any], devices: str, a_minute: str
+) -> list[str]:
+    """Both tables."""
+    told = {
+        "a step of a fleet, coins of a key": f"{1e6 * costs.step:.1f} us",
+        "the same from file to file, with a ledger": f"{1e6 * costs.stored:.1f} us",
+        "memory of a stream": f"{costs.memory:,.0f} bytes",
+        "a stream in the ledger": f"{costs.state:,.0f} bytes",
+        "an event in the ledger": f"{costs.row:,.0f} bytes",
+        "an event and its answer as JSON": f"{costs.wire:,.0f} bytes",
+        "an event through the service, in batches of 100": f"{1e6 * other.batched:.0f} us",
+        "an event through the service, by itself": f"{1e6 * other.single:.0f} us",
+        "events a second of a service, in batches of 100": f"{other.service:,.0f}",
+        "rows a second and core of Spark": f"{other.spark:,.0f}",
+    }
+    rows = [f"| {name} | {number} |" for name, number in told.items()]
+    derived = [f"| {name} | {number:,.0f} |" for name, number in made.items()]
+    heads = "| measured | |", f"| {devices} devices, {a_minute} events a minute | |"
+    return [heads[0], "|---|---|", *rows, "", heads[1], "|---|---|", *derived]
 
 
 def main() -> None:
@@ -132,20 +199,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     costs = measured(asked.streams)
-    made = deployment(costs, asked.devices, asked.a_minute)
+    other = elsewhere()
+    made = deployment(costs, other, asked.devices, asked.a_minute)
     if asked.json:
-        print(json.dumps({"costs": asdict(costs), "deployment": made}))
+        told = {"costs": asdict(costs), "elsewhere": asdict(other), "deployment": made}
+        print(json.dumps(told))
         return
-    print("| measured | |\n|---|---|")
-    print(f"| a step of a fleet, coins of a key | {1e6 * costs.step:.1f} us |")
-    print(f"| the same from file to file, with a ledger | {1e6 * costs.stored:.1f} us |")
-    print(f"| memory of a stream | {costs.memory:,.0f} bytes |")
-    print(f"| a stream in the ledger | {costs.state:,.0f} bytes |")
-    print(f"| an event in the ledger | {costs.row:,.0f} bytes |")
-    print(f"| an event and its answer as JSON | {costs.wire:,.0f} bytes |")
-    print(f"\n| {asked.devices:,.0f} devices, {asked.a_minute:g} events a minute | |\n|---|---|")
-    for name, number in made.items():
-        print(f"| {name} | {number:,.0f} |")
+    for line in lines(costs, other, made, f"{asked.devices:,.0f}", f"{asked.a_minute:g}"):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 Both jobs read the same files, shuffle by the same shards, keep a state of about the same size and
 write about the same columns. They run in turn in one session; what counts is the processor time of
-driver, engine and workers. What a state for each stream costs instead: docs/design/engines.md.
+driver, engine and workers.
 
-    python benchmarks/spark_streaming.py [--rows 40000] [--streams 5000] [--rounds 4]
+    python -m benchmarks.spark_streaming [--rows 40000] [--streams 5000] [--rounds 4] [--apis]
+
+With --apis the same fold is run by the other interface of Spark for states, too, and each with a
+function that does nothing: see `benchmarks/spark_state_apis.py`.
 
 Two rounds come before those that count: they start workers, load loops and let the engine compile
-its own code for both jobs, as a query that runs for days has done. Beside the least of each job the
+its own code for all jobs, as a query that runs for days has done. Beside the least of each job the
 share of each round is told, for a machine with other work.
 """
 
@@ -26,13 +29,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tables import EPSILON
 
 import sfumato as sf
 from sfumato.models.encoding import Symbols
 from sfumato.models.stream_model import StreamModel
 
-SYMBOLS, BATCHES, SHARDS, WARM = 8, 4, 16, 2
+SYMBOLS, BATCHES, SHARDS, WARM, EPSILON = 8, 4, 16, 2, 0.5
 SCHEMA = "user string, id string, time timestamp, cell string"
 LEFT = "event string, user string, time timestamp, released string, sip double, ldp double"
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -101,15 +103,18 @@ def nothing(frame: Any, key: str) -> Any:
     return grouped.applyInPandasWithState(answered, LEFT, "held binary", "append", "NoTimeout")
 
 
-def jobs() -> dict[str, Callable[[Any], Any]]:
-    """What is compared, from a frame of events to one of answers."""
-    from pyspark.sql import functions as F
-
+def example() -> tuple[StreamModel, sf.Policy]:
+    """Eight symbols that mostly stay, and channels for half a nat a value."""
     names = sf.Alphabet([f"s{number}" for number in range(SYMBOLS)])
     stays = 0.8 * np.eye(SYMBOLS) + np.full((SYMBOLS, SYMBOLS), 0.2 / SYMBOLS)
     chain = sf.MarkovChain.from_matrix(stays, alphabet=names)
     policy = sf.compile_policy(chain, sf.loss.hamming(names), EPSILON, steps=500)
-    model = StreamModel(chain, Symbols(names), stream="user", values=("cell",))
+    return StreamModel(chain, Symbols(names), stream="user", values=("cell",)), policy
+
+
+def jobs() -> dict[str, Callable[[Any], Any]]:
+    """What is compared, from a frame of events to one of answers."""
+    model, policy = example()
     # One key for all rounds: the engine compiles code for a release, and a query has one for life.
     key = os.urandom(32)
 
@@ -123,13 +128,15 @@ def jobs() -> dict[str, Callable[[Any], Any]]:
             shards=SHARDS,
         )
 
-    def by_shard(frame: Any) -> Any:
-        shard = F.pmod(F.xxhash64("user"), F.lit(SHARDS))
-        return nothing(
-            frame.withWatermark("time", "10 minutes").withColumn("shard", shard), "shard"
-        )
+    return {"release": release, "nothing": lambda frame: nothing(by_shard(frame), "shard")}
 
-    return {"release": release, "nothing": by_shard}
+
+def by_shard(frame: Any) -> Any:
+    """Events with the shard of each."""
+    from pyspark.sql import functions as F
+
+    shard = F.pmod(F.xxhash64("user"), F.lit(SHARDS))
+    return frame.withWatermark("time", "10 minutes").withColumn("shard", shard)
 
 
 def measure(spark: Any, make: Callable[[Any], Any], folder: Path) -> float:
@@ -146,41 +153,56 @@ def measure(spark: Any, make: Callable[[Any], Any], folder: Path) -> float:
     return used
 
 
-def main() -> None:
-    """Measure the jobs in turn, and say how they compare."""
+def session() -> Any:
+    """A local Spark of two threads."""
     from pyspark.sql import SparkSession
 
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=40_000)
-    parser.add_argument("--streams", type=int, default=5_000)
-    parser.add_argument("--rounds", type=int, default=4)
-    given = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    folder = Path(tempfile.mkdtemp())
+    return spark
+
+
+def shares(base: list[float], used: list[float]) -> str:
+    """What a job does of what another does: the least of each, and round by round."""
+    turns = sorted(one / other for one, other in zip(base, used, strict=True))
+    middle = statistics.median(turns)
+    return f"{min(base) / min(used):.0%} | {middle:.0%} ({turns[0]:.0%} to {turns[-1]:.0%})"
+
+
+def main() -> None:
+    """Measure the jobs in turn, and say how they compare."""
+    from benchmarks.spark_state_apis import more_jobs, store_of
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--streams", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--apis", action="store_true", help="the other interface for states, too")
+    given = parser.parse_args()
+    spark, folder = session(), Path(tempfile.mkdtemp())
     (folder / "in").mkdir()
     write_events(folder / "in", given.streams, given.rows)
     compared = jobs()
+    if given.apis:
+        compared |= more_jobs(compared, *example())
     used: dict[str, list[float]] = {name: [] for name in compared}
     for turn in range(given.rounds + WARM):
         for name, make in compared.items():
+            spark.conf.set("spark.sql.streaming.stateStore.providerClass", store_of(name))
             seconds = measure(spark, make, folder)
             if turn >= WARM:
                 used[name].append(seconds)
     spark.stop()
     shutil.rmtree(folder)
     events = BATCHES * given.rows
-    least = {name: min(seconds) for name, seconds in used.items()}
-    for name, seconds in least.items():
-        print(f"{name:8} {1e6 * seconds / events:7.1f} us of processor time an event")
-    share = least["nothing"] / least["release"]
-    print(f"the release does {share:.0%} of what the job that does nothing does")
-    turns = zip(used["nothing"], used["release"], strict=True)
-    shares = sorted(nothing / release for nothing, release in turns)
-    middle = statistics.median(shares)
-    print(f"round by round: {middle:.0%} ({shares[0]:.0%} to {shares[-1]:.0%})")
+    print(f"{given.rows:,} events of {given.streams:,} streams in a micro-batch, {SHARDS} shards\n")
+    print("| job | us of processor an event | share of doing nothing, least | round by round |")
+    print("|---|---|---|---|")
+    for name, seconds in used.items():
+        told = shares(used["nothing"], seconds)
+        print(f"| {name} | {1e6 * min(seconds) / events:.1f} | {told} |")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ PACKAGES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: Path("/usr/bin/chromium").is_file(),
     "chromium-driver": lambda: Path("/usr/bin/chromedriver").is_file(),
     "mosquitto": lambda: MOSQUITTO.is_file(),
+    "mosquitto-clients": lambda: shutil.which("mosquitto_sub") is not None,
     "openjdk-17-jre-headless": lambda: shutil.which("java") is not None,
 }
 NEEDED = {

@@ -1,7 +1,8 @@
 """What a worker does with the rows of a partition, without an engine around it."""
 
 import csv
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,29 @@ def test_answers_are_those_of_one_fleet_however_rows_are_cut(
     monkeypatch.setattr("sfumato.engines.spark.stream_frames.gathered.__defaults__", (size,))
     rows = walks([1, 40, 3, 17])
     assert answers(released(batches(rows, size))) == by_fleet(rows, town().plan)
+
+
+def test_of_a_giant_stream_a_worker_holds_one_batch_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size, part = 200, 50
+    monkeypatch.setattr("sfumato.engines.spark.stream_frames.gathered.__defaults__", (size,))
+    rows = walks([3000, *[1] * 500])
+    taken: list[weakref.ref[pa.RecordBatch]] = []
+
+    def parts() -> Iterator[pa.RecordBatch]:
+        for one in batches(rows, part):
+            own = pa.RecordBatch.from_pydict(one.to_pydict())  # nobody else holds it
+            taken.append(weakref.ref(own))
+            yield own
+
+    found, most = [], 0
+    for answer in PartitionRelease(worker_plan(town().document), "time")(parts()):
+        found += answer.to_pylist()
+        assert part * len(taken) <= len(found) + size  # nothing is taken before its turn
+        most = max(most, sum(one() is not None for one in taken))
+    assert answers(found) == by_fleet(rows, town().plan)
+    assert most <= size // part + 1
 
 
 def test_the_table_is_the_one_that_release_writes(tmp_path: Path) -> None:
