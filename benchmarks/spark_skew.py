@@ -7,8 +7,9 @@ rows among streams of one row, and streams of one row alone. Each is read from P
 with coins of a key and written as Parquet: by Spark, and by the product's own `release` of a file
 in one process. A bare fleet has values ready in arrays, reads nothing and writes nothing. All in
 turns in one run; figures are processor time (driver, engine and workers together), so other work on
-the machine does little harm. Beside them the most memory that a worker of Spark ever held: tables
-come one after another in one session, so it may only rise, and must not with the giant stream.
+the machine does little harm. Beside them the most memory that a worker of Spark has held, of those
+that live: tables come one after another in one session, and the giant stream must not need more
+than streams of one row do.
 """
 
 from __future__ import annotations
