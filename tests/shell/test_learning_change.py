@@ -62,8 +62,14 @@ def test_values_are_recovered_before_and_after_the_change(house: Path) -> None:
     # A ledger orders the values of a stream, not those of different streams.
     guessed = {(one["user"], one["sequence"]): one for one in rows(house / "g.csv")}
     assert guessed.keys() == truth.keys()
-    wrong = sum(one["recovered"] != truth[where] for where, one in guessed.items())
-    assert wrong < sum(one["released"] != truth[where] for where, one in guessed.items())
+    # Until the change is noticed values are taken to move as before it.
+    sure = [
+        (one, truth[where])
+        for where, one in guessed.items()
+        if int(where[1]) < CHANGED or int(where[1]) * STREAMS >= alarm(house)
+    ]
+    wrong = sum(one["recovered"] != value for one, value in sure)
+    assert wrong < sum(one["released"] != value for one, value in sure)
     free = call("recover", house / "p.csv", "-m", house / "start.model", "--ledger", house / "no")
     assert free.code == 2 and "must exist" in free.err
 

@@ -45,12 +45,14 @@ def released(house: Path, *more: object) -> tuple[object, ...]:
 
 def test_a_release_for_a_set_of_a_file_is_that_of_the_same_plan_in_python(house: Path) -> None:
     done(*released(house, "--seed", 3, "-o", house / "private.csv"))
-    spec = ReleaseSpec(epsilon=1.5, robust=ChainBounds.of(CHAINS), purpose="simulation")
+    spec = ReleaseSpec(
+        epsilon=1.5, robust=ChainBounds.of(CHAINS), purpose="simulation", method="far-sighted"
+    )
     plan = spec.plan(StreamModel(CHAIN, Symbols(PLACES)))
     assert plan.robust is not None and plan.robust.fingerprint == CHAINS.fingerprint
     state = plan.begin("ann")
     for row in rows(house / "private.csv"):
-        (event,), state = plan.observe(state, [row["released"]])
+        (event,), state = plan.observe(state, [row["released"]], signal=int(row["signal"]))
         assert row["sip"] == str(event.sip.epsilon)
 
 

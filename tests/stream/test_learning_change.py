@@ -150,7 +150,7 @@ def test_after_the_alarm_no_step_tells_more_than_is_charged_to_who_knows_both_ch
     )
     rng, values, beliefs = np.random.default_rng(3), np.arange(25) % 2, np.full((25, 2), 0.5)
     late, wrong = set[int](), set[int]()
-    for moment in range(160):
+    for moment in range(260):
         stay = 0.95 if moment < 59 else 0.3
         moves = np.array([[stay, 1 - stay], [1 - stay, stay]])
         for place, value in enumerate(values.tolist()):
@@ -162,10 +162,11 @@ def test_after_the_alarm_no_step_tells_more_than_is_charged_to_who_knows_both_ch
             told = max((rows.max(axis=0) / mean).max(), (mean / rows.min(axis=0)).max())
             event = release(f"u{place}", value)
             assert np.log(told) <= event.ldp.epsilon + 1e-9
-            late.add(event.signal or 0)
+            number, said = release.plan.rules.told_by(event.signal or 0)
+            late.add(number)
             if np.log(told) > event.sip.epsilon + 1e-12:
                 wrong.add(moment * 25 + place)
-            output = found.output(np.array([event.released]))
+            output = found.output(np.array([event.released]), said)
             assert output is not None
             after = beliefs[place] * found.design.channel.likelihood(output)
             beliefs[place] = (after / after.sum()) @ moves
@@ -238,7 +239,10 @@ def test_other_values_with_the_same_outputs_end_in_the_same_state_over_a_change(
         for name in names:
             states[0][name], event = stepped(ours, states[0][name], values[name], moment)
             after, again = states[1][name], None
-            while again is None or again.released != event.released:  # the opposite, other coins
+            left = (event.released, event.signal)
+            while (
+                again is None or (again.released, again.signal) != left
+            ):  # the opposite, other coins
                 tries += 1
                 after, again = stepped(theirs, states[1][name], 1 - values[name], 1_000 + tries)
             states[1][name] = after

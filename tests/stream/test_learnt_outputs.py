@@ -96,7 +96,8 @@ class Left:
                 assert found is not None
                 value = int(truth.integers(2))
                 (event,), states[name] = self.plan.step(states[name], [value], coins)
-                output = found.output(np.array([event.released]))
+                said = self.plan.rules.told_by(event.signal or 0)[1]
+                output = found.output(np.array([event.released]), said)
                 assert output is not None
                 self.told[name].append(found.design.channel.likelihood(output).tolist())
                 self.rows[name].append(found.design.channel.probabilities)
@@ -129,8 +130,9 @@ def test_what_is_recovered_is_what_all_sequences_say_through_the_channels_used(
     initials = [chain.initial.ravel().tolist() for chain in known]
     rows = [chain.transition().tolist() for chain in known]
     found, parts, flows = recover(left.events, left.plan), left.parts, np.zeros((2, 2))
-    signals = {event.signal for events in left.events.values() for event in events}
-    assert signals == {0, *(one.number for one in versions if one.moves)}
+    signals = {event.signal or 0 for events in left.events.values() for event in events}
+    numbers = {left.plan.rules.told_by(signal)[0] for signal in signals}
+    assert numbers == {0, *(one.number for one in versions if one.moves)}
     for place, name in enumerate(NAMES):
         joint = switching(initials, rows, parts[8 * place :][:8], left.told[name])
         total, posterior = sum(joint.values()), np.zeros((8, 2))
@@ -202,13 +204,16 @@ def capitals(versions: Sequence[ModelVersion], length: int) -> Iterator[tuple[li
         for output in outputs:
             found = plan.prepare(state, 1)
             assert found is not None
-            place = found.output(np.array([output]))
-            if place is None:  # the channel never says it
+            if output >= len(found.design.channel.outputs):  # the channel never says it
                 break
+            place = int(found.design.channel.outputs[output])
+            symbol = int(found.patterns[place, 0])
             told.append(found.design.channel.likelihood(place))
-            (event,), state = plan.observe(state, [output])
+            number = plan.history.used("ann", state.sequence) or 0
+            named = rules.signal(number, place if number else None)
+            (event,), state = plan.observe(state, [symbol], signal=named)
             events.append(event)
-            plan.history.add("ann", output)
+            plan.history.add("ann", symbol)
         if len(told) == length:
             report = drift_test({"ann": events}, plan, block=2, along=OutputOrder.MOMENTS)
             yield told, math.exp(report.log_capital[-1])
@@ -256,11 +261,11 @@ def test_the_set_of_a_release_is_tested_and_what_it_lacks_is_told() -> None:
 
 def test_a_row_under_another_version_and_a_history_that_lacks_outputs_are_refused() -> None:
     left = Left(CHANGES, 8)
-    forged = {**left.events, "bob": [replace(one, signal=2) for one in left.events["bob"]]}
-    with pytest.raises(BadTable, match="version must be the one that outputs before it lead to"):
+    forged = {**left.events, "bob": [replace(one, signal=2_000) for one in left.events["bob"]]}
+    with pytest.raises(BadTable, match="signal must be the one that outputs before it lead to"):
         recover(forged, left.plan)
     unnamed = {**left.events, "bob": [replace(one, signal=None) for one in left.events["bob"]]}
-    with pytest.raises(BadTable, match="version must be the one"):
+    with pytest.raises(BadTable, match="signal must be the one"):
         learn(unnamed, left.plan)
     empty = LearningPlan.under(Scripted(rules_of(), CHANGES))
     with pytest.raises(BadTable, match="what left before is not known"):

@@ -20,7 +20,7 @@ def history(monkeypatch: pytest.MonkeyPatch) -> VersionHistory:
     """One in which every version moves streams, before anything has left."""
     chains = PlausibleChains.from_radius(MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]]), 0.1)
 
-    def moving(rules: LearningRules, earlier: list[ModelVersion], _: object) -> ModelVersion:
+    def moving(rules: LearningRules, earlier: list[ModelVersion], *_: object) -> ModelVersion:
         number = len(earlier) + 1
         return ModelVersion(number, rules.cut(number), 1, 1, chains, None, moves=True, remark="")
 

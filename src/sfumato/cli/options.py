@@ -120,8 +120,8 @@ STEP_METHOD = option(
 )
 ROBUST: Any = option(
     "Keep the budget for every chain whose probabilities are each off by at most so much from the "
-    "model's, or for every chain in a file of `learn --plausible`: step by step, value by value. "
-    "`plan --robust` says what it costs."
+    "model's, or for every chain in a file of `learn --plausible`: value by value, far-sighted "
+    "for up to 8 values. `plan --robust` says what it costs."
 )
 INDEPENDENT = option(
     "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "

@@ -29,19 +29,21 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
 
     from sfumato.cli.plan_widths import loss_name
     from sfumato.core import checks
-    from sfumato.solver.design_methods import Method, step_method
+    from sfumato.solver.design_methods import Method, method_named
     from sfumato.stream.model_loss import unit_of
+    from sfumato.stream.release_defaults import with_method
     from sfumato.stream.robust_forecast import forecast_robust
 
     _check(given)
     assert given.robust is not None  # or nobody would have come here
     radius = checks.positive("--robust", given.robust)
-    method = Method.OPTIMAL
-    if given.way.method is not None:
-        method = step_method("--method", given.way.method)
-    spec = structs.replace(typed, method=method.value, robust=radius)
+    spec = structs.replace(typed, robust=radius)
+    if given.way.method is None:
+        spec = with_method(spec, model, None)
+    else:
+        spec = structs.replace(spec, method=method_named("--method", given.way.method).value)
     plan, many = spec.instant(model), given.streams or _STREAMS
-    tried = 6 * length * many
+    tried = (6 + (plan.method is Method.FAR_SIGHTED)) * length * many
     with progress("simulating", tried, given.shown.no_progress) as show:
         found = forecast_robust(
             plan, radius, length=length, streams=many, seed=given.seed, progress=show

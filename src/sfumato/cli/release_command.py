@@ -130,8 +130,10 @@ def release(given: _ReleaseOptions) -> None:
 
     With --learn nothing need be known: the model is one of `fit --uniform`. Values leave by
     randomised response until outputs alone have told enough; then by channels whose budget is kept
-    for every chain that they have not ruled out. A column `version` says which model a value left
-    under (0 for none), OUTPUT.versions holds them, and `audit` learns them again.
+    for every chain that they have not ruled out, far-sighted for up to 8 values. A column `signal`
+    says which model a value left under (1,000 times its version, 0 for none, and which output of
+    its channel it is); `version` does where channels look at one step. OUTPUT.versions holds the
+    versions, and `audit` learns them again.
 
     Streams may change meanwhile. --learn tests, four times between a version and the next, whether
     context-free values still move as some chain of the set in use; if none does, a version says so,
@@ -226,6 +228,10 @@ def release(given: _ReleaseOptions) -> None:
         rules_begun(ledger),
     )
     check_budget(spec, begun, ledger)
+    if spec.learn is not None and begun is not None and begun.learn is not None:
+        # A release goes on by the rules that it began with.
+        own = structs.replace(spec.learn, edition=begun.learn.edition)
+        spec = structs.replace(spec, learn=own)
     if spec.learn is None:
         spec = chosen.completed(spec, policy, begun)
     if policy is None and spec.learn is None:
@@ -304,6 +310,7 @@ def column_names(columns: str | None) -> tuple[str, ...]:
 def _learning(given: _ReleaseOptions) -> LearningSpec | None:
     """When the release learns; None if it does not."""
     from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.learning_rules import EDITIONS
     from sfumato.stream.release_spec import LearningSpec
 
     asked = {
@@ -316,7 +323,7 @@ def _learning(given: _ReleaseOptions) -> LearningSpec | None:
     if given.learn:
         if given.way.method is not None or given.policy is not None:
             raise InvalidParameter("--learn", "given", "not come with --method or --policy")
-        return LearningSpec(**typed)  # type: ignore[arg-type]
+        return LearningSpec(**typed, edition=EDITIONS[-1])  # type: ignore[arg-type]
     if typed:
         rule = "come with --learn"
         raise InvalidParameter(f"--{next(iter(typed))}", "given", rule)

@@ -42,7 +42,7 @@ _EXACT = 1e-9
 """What a mean may be off before outputs count as telling too little."""
 ALIKE = 1e-12
 """What the channels of two steps may be off each other where nothing else is said."""
-_STARTS = 0.2
+STARTS = 0.2
 """Share of the failure probability that is for how streams begin."""
 
 
@@ -136,11 +136,12 @@ def bet_counts(outputs: FixedOutputs, guide: MarkovChain | None) -> BetCounts:
         outputs: What left.
         guide: A chain that says which bets are worth while. It must not come from these outputs.
     """
-    tables = pair_tables(outputs, _inverted(outputs.channel), guide)
+    tables = pair_tables(outputs, inverted(outputs.channel), guide)
     return BetCounts(outputs.channel, tables, outputs.beginnings, outputs.alike)
 
 
-def _inverted(channel: Floats) -> Floats:
+def inverted(channel: Floats) -> Floats:
+    """The weights of a channel that must have an inverse."""
     weights = inverse_weights(channel)
     if weights is None or len(channel) > SYMBOLS:
         rule = f"tell apart all values of at most {SYMBOLS} symbols: it must have an inverse"
@@ -177,9 +178,11 @@ def plausible_chains(
 def chains_left(counts: BetCounts, estimate: MarkovChain, confidence: float) -> PlausibleChains:
     """The same, from what bets need of all streams."""
     checks.proper_fraction("confidence", confidence)
-    weights, failure = _inverted(counts.channel), 1 - confidence
-    low, high = _moves(counts, weights, (1 - _STARTS) * failure)
-    first_low, first_high = _starts(counts, weights, _STARTS * failure)
+    weights, failure = inverted(counts.channel), 1 - confidence
+    low, high = _moves(counts, weights, (1 - STARTS) * failure)
+    first_low, first_high = begin_bounds(
+        counts.channel, counts.beginnings, weights, STARTS * failure, counts.alike
+    )
     if np.any(low > high) or np.any(first_low > first_high):
         rule = "come from streams that follow one chain of order 1: no such chain is left"
         raise InvalidParameter("released", "another", rule)
@@ -193,13 +196,18 @@ def pair_tables(outputs: FixedOutputs, weights: Floats, guide: MarkovChain | Non
     evenly = np.full(symbols, 1 / symbols)
     initial = evenly if guide is None else guide.initial.ravel()
     moves = np.repeat(evenly[None], symbols, axis=0) if guide is None else guide.transition()
-    squares = portable.dot(channel, weights * weights)
-    own = np.diagonal(squares)
-    others = (squares.sum(axis=0) - own) / max(symbols - 1, 1)
-    spread = np.maximum(np.stack([own, others]), UNIT)
+    spread = weight_spread(channel, weights)
     starts, columns = outputs.starts, outputs.columns
     count_pairs(initial, np.array(moves), channel, starts, columns, spread, tables)
     return tables
+
+
+def weight_spread(channel: Floats, weights: Floats) -> Floats:
+    """Mean square of the weight of each value where it is the value, and where it is not."""
+    squares = portable.dot(channel, weights * weights)
+    own = np.diagonal(squares)
+    others = (squares.sum(axis=0) - own) / max(len(channel) - 1, 1)
+    return np.asarray(np.maximum(np.stack([own, others]), UNIT))
 
 
 def _moves(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats, Floats]:
@@ -216,9 +224,20 @@ def _moves(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats,
     return tightened(low, high) if np.all(low <= high) else (low, high)
 
 
-def _starts(counted: BetCounts, weights: Floats, failure: float) -> tuple[Floats, Floats]:
-    symbols, counts = len(counted.channel), counted.beginnings
-    stakes, off = np.ones_like(counts), residual(counted.channel, weights, counted.alike)
+def begin_bounds(
+    channel: Floats, counts: Floats, weights: Floats, failure: float, alike: float
+) -> tuple[Floats, Floats]:
+    """Between which probabilities streams may begin with each value.
+
+    Args:
+        channel: The one channel that all outputs left through.
+        counts: How often each output was the first of a stream.
+        weights: Of the outputs.
+        failure: Probability that the bounds miss the truth, at most; as the rates of bets are the
+            same whenever one asks, that is of all times together.
+        alike: What a probability of the channel of any step may be off, at most.
+    """
+    symbols, stakes, off = len(channel), np.ones_like(counts), residual(channel, weights, alike)
     ends = [
         _ends(counts, stakes, weights[:, i], 2 * symbols / failure, off) for i in range(symbols)
     ]

@@ -294,6 +294,25 @@ class FarSight:
             chances, beliefs, value.vectors, self.likelihoods, self.extremes, limit
         )
 
+    def going_on(self, share: Floats, rows: Floats) -> tuple[Ints, float]:
+        """The best symbol of each output of any channel, and what this step and all others cost.
+
+        Args:
+            share: The belief about states, which are symbols here; it sums to 1.
+            rows: The channel, a row for each symbol. The price of what it leaks is not counted.
+        """
+        if not self.value.is_grid:
+            own = np.arange(self._acts)
+            symbols, now, _, worths, chances, _ = self.priced(share, rows, own)
+            return symbols, now + float((chances * worths).sum())
+        joint = share[:, None] * rows
+        chances, value = joint.sum(axis=0), self.value
+        ahead = [
+            continued(float(after / chance), value.transition, value.losses, self._grid)
+            for after, chance in zip(joint[1].tolist(), chances.tolist(), strict=True)
+        ]
+        return self._best_symbols(joint), float((chances * np.array(ahead)).sum())
+
     def worth_of(self, chances: Floats, beliefs: Floats) -> Floats:
         """What beliefs after outputs are worth."""
         return self._believed(chances, beliefs)[1]

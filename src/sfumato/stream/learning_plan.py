@@ -115,7 +115,12 @@ class LearningPlan(VersionPlan):
         if outcome is not Outcome.RELEASED:
             raise InvalidParameter("outcome", outcome.value, "be a release")
         plan, own, number = self._due(state)
-        seen = plan.observed(own, outputs, outcome, phase=phase, period=period)
+        named, output = (None, None) if signal is None else self.rules.told_by(signal)
+        lacking = plan.sight is not None and output is None
+        if named not in (None, number) or lacking:
+            rule = "be the one that outputs before it lead to"
+            raise InvalidParameter(signal_column(self) or "signal", signal, rule)
+        seen = plan.observed(own, outputs, outcome, output, phase, period)
         events, following = self._charged(number, own, seen.events, seen.following)
         return seen._replace(events=events, following=following)
 
@@ -158,7 +163,8 @@ class LearningPlan(VersionPlan):
         """The same with the version, and context-free values at what holds whatever is true."""
         (event,) = events
         if number:
-            return (replace(event, signal=number),), following
+            named = self.rules.signal(number, event.signal)
+            return (replace(event, signal=named),), following
         free = Event(
             event.stream,
             event.sequence,
@@ -166,7 +172,7 @@ class LearningPlan(VersionPlan):
             event.released,
             SIP(event.ldp.epsilon),
             event.ldp,
-            signal=number,
+            signal=0,
         )
         paid = Charge(event.ldp.epsilon, event.ldp.epsilon)
         ledger = state.ledger.charged(paid, self.budget.memory)
@@ -186,5 +192,5 @@ def signal_column(plan: Plan) -> str | None:
         True
     """
     if isinstance(plan, LearningPlan):
-        return "version"
+        return "signal" if plan.rules.far_sighted else "version"
     return None if plan.sight is None else "signal"

@@ -28,6 +28,13 @@ from sfumato.stream.plan import Plan
 
 FIRST, SCOUTS, CONFIDENCE, READY = 1_000, 20, 0.95, 0.5
 """A move at half of what can be saved: at nine tenths none of 80,000 values of a bit had moved."""
+EDITIONS = (2, 3)
+"""Rules by which releases have learnt. 2: bounds from bets on pairs of outputs, for each version
+anew; channels that look at one step. 3: bounds from bets on blocks of outputs that all versions
+share, and far-sighted channels for up to 8 symbols."""
+_SIGHTED, _OUTPUTS = 8, 1_000
+"""Symbols up to which a far-sighted step for many chains gains, and what signals of a version count
+from: more outputs than a channel has."""
 ALARM = 0.01
 """Probability that a release ever starts anew while the sets of its versions hold the truth."""
 _LOOKS = 4
@@ -67,6 +74,8 @@ class LearningRules:
         ready: Streams move once they save at least this part of what knowing the chain for sure
             would save of the context-free loss.
         purpose: A release, or a simulation.
+        edition: By which rules it learns and releases; those of before are for releases that began
+            with them.
         start: The plan of version 0: randomised response, whatever is true.
         fingerprint: Identifies the rules.
 
@@ -88,11 +97,15 @@ class LearningRules:
     confidence: float = CONFIDENCE
     ready: float = READY
     purpose: Purpose = Purpose.RELEASE
+    edition: int = EDITIONS[-1]
     start: Plan = field(init=False, repr=False)
     fingerprint: str = field(init=False)
     _channel: Floats = field(init=False, repr=False)
+    _plans: dict[str, Plan] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.edition not in EDITIONS:
+            raise InvalidParameter("edition", self.edition, f"be one of {EDITIONS}")
         checks.count("first", self.first)
         checks.count("scouts", self.scouts, at_least=0)
         checks.proper_fraction("confidence", self.confidence)
@@ -102,7 +115,8 @@ class LearningRules:
             raise InvalidParameter("alphabet", len(self.alphabet), rule)
         start = self._start()
         told = (self.first, self.scouts, self.confidence, self.ready)
-        object.__setattr__(self, "fingerprint", digest("learning", 2, start.fingerprint, *told))
+        own = digest("learning", self.edition, start.fingerprint, *told)
+        object.__setattr__(self, "fingerprint", own)
         object.__setattr__(self, "start", replace(start, learning=self.fingerprint))
         object.__setattr__(self, "_channel", _columns(self.start))
         if inverse_weights(self._channel) is None:
@@ -129,17 +143,54 @@ class LearningRules:
         """The one channel of context-free values: row = value, column = the symbol that leaves."""
         return self._channel
 
+    @property
+    def far_sighted(self) -> bool:
+        """Whether streams that moved look ahead, and a signal leaves with each value."""
+        few = len(self.alphabet) <= _SIGHTED and self.budget.ldp is None
+        return few and self.edition >= 3
+
     def plan(self, chains: PlausibleChains) -> Plan:
         """The plan that keeps the budget for every chain of a set."""
-        return VersionPlan(
+        kept = self._plans.get(chains.fingerprint)
+        if kept is not None:
+            return kept
+        made = VersionPlan(
             chains.estimate,
             self.budget,
             self.loss,
+            method=Method.FAR_SIGHTED if self.far_sighted else Method.OPTIMAL,
             on_exhausted=Fallback.REFUSE,
             purpose=self.purpose,
             robust=chains,
             learning=self.fingerprint,
         )
+        # Asked for twice, for a forecast and for the release: what lies ahead takes long to find.
+        self._plans.clear()
+        self._plans[chains.fingerprint] = made
+        return made
+
+    def signal(self, version: int, output: int | None) -> int:
+        """What a value says of its version, and of which output of its channel it is."""
+        if output is None or not self.far_sighted:
+            return version * (_OUTPUTS if self.far_sighted else 1)
+        if not 0 <= output < _OUTPUTS:
+            raise InvalidParameter("output", output, f"be one of at most {_OUTPUTS}")
+        return version * _OUTPUTS + output
+
+    def told_by(self, signal: int) -> tuple[int, int | None]:
+        """The version that a signal names, and the output of a far-sighted channel.
+
+        Examples:
+            >>> import sfumato as sf
+            >>> bit = sf.Alphabet.of_size(2)
+            >>> rules = LearningRules(bit, sf.PerStep(sf.SIP(1.0)), sf.loss.hamming(bit))
+            >>> rules.signal(3, 1), rules.told_by(3_001), rules.told_by(0)
+            (3001, (3, 1), (0, None))
+        """
+        if not self.far_sighted:
+            return signal, None
+        version, output = divmod(signal, _OUTPUTS)
+        return version, output if version else None
 
     def cut(self, version: int, restarts: int = 0) -> int:
         """How many values have left, since learning started, when a version of it is made."""
@@ -164,8 +215,17 @@ class LearningRules:
             return False
         return int(digest("scout", self.fingerprint, stream)[:15], 16) % self.scouts == 0
 
+    def lasting_failure(self, restarts: int) -> float:
+        """The part of the failure probability for all bounds until the next restart, together.
+
+        It is paid twice: for bounds from all streams, and from scouts. Over all restarts that sums
+        to the whole.
+        """
+        part = 0.75 if not restarts else 0.25 / (restarts * (restarts + 1))
+        return part * (1 - self.confidence) / 2
+
     def failure(self, version: int) -> float:
-        """The part of the failure probability that is for the bounds of one version.
+        """The part of the failure probability that is for the bounds of one version, in edition 2.
 
         It is paid twice: for the bounds of all streams and for those of scouts. Only one of the two
         is used, but which one follows from outputs. Over all versions that sums to the whole.

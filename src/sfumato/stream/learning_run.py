@@ -31,7 +31,8 @@ def recall(history: VersionHistory, answers: Iterable[Answer]) -> None:
     alphabet = history.rules.alphabet
     for answer in answers:
         due = history.used(answer.stream, answer.sequence)
-        if due is None or answer.signal != due or answer.released is None:
+        said = None if answer.signal is None else history.rules.told_by(answer.signal)[0]
+        if due is None or said != due or answer.released is None:
             raise CorruptData(
                 f"the ledger holds an answer of stream {answer.stream!r} under another version "
                 "than the outputs before it lead to"

@@ -1,10 +1,10 @@
 r"""Versions of a model that is learnt from what left: the chain, the set around it, its worth.
 
 Bounds come from context-free outputs alone, by bets on one channel. Until streams move, those are
-all outputs; after that, those of scouts, which never move. Let `box_v` be the bounds at cut $v$ in
-a world where nobody ever moves. They hold for all $v$ at once with the stated probability, and up
-to the first move that world and this one are the same; after it the bounds of scouts are those of
-streams that nothing moves, so they hold as well. Both are paid for (`LearningRules.failure`).
+all outputs; after that, those of scouts, which never move. Bets on all streams end with the first
+move, and a supermartingale that is stopped is one; so are bets on scouts. Both are paid for
+(`LearningRules.lasting_failure`), and each holds for all versions at once (`models/block_bets.py`).
+In edition 2 each version had bets of its own, and a part of the failure (`LearningRules.failure`).
 
 Sets are nested: each version keeps what earlier ones ruled out. So whatever was charged under an
 earlier set holds for every chain of the last one.
@@ -38,6 +38,7 @@ from sfumato.models.belief_sets import (
     first_beliefs,
     informed,
 )
+from sfumato.models.block_bets import BlockSums, block_sums, bounds_left
 from sfumato.models.chain_bets import FixedOutputs, plausible_chains
 from sfumato.models.drift_capital import DriftCapital
 from sfumato.models.emissions import Emissions
@@ -169,7 +170,10 @@ def since_restart(versions: Sequence[ModelVersion]) -> tuple[Sequence[ModelVersi
 
 
 def next_version(
-    rules: LearningRules, earlier: Sequence[ModelVersion], left: ContextFree
+    rules: LearningRules,
+    earlier: Sequence[ModelVersion],
+    left: ContextFree,
+    blocks: BlockSums | None = None,
 ) -> ModelVersion:
     """The version that is due after some others: a function of outputs.
 
@@ -178,6 +182,8 @@ def next_version(
         earlier: The versions so far.
         left: What left context-free since learning started: of all streams if none has moved since
             then, else of scouts.
+        blocks: What the blocks of these outputs showed, bet on version by version; as one block of
+            time, without a guide, if not given. Not asked for in edition 2.
     """
     number, (own, since, restarts) = len(earlier) + 1, since_restart(earlier)
     values, fixed = since + rules.cut(len(own) + 1, restarts), left.fixed(rules.channel)
@@ -187,7 +193,11 @@ def next_version(
         # There are no scouts: nothing can be learnt any more.
         return replace(own[-1], number=number, values=values)
     try:
-        chains = _narrowed(rules, number, fixed, before)
+        if rules.edition == 2:
+            chains = _narrowed(rules, number, fixed, before)
+        else:
+            shown = block_sums(fixed, None) if blocks is None else blocks
+            chains = _within_bounds(rules, restarts, fixed, shown, before)
     except InvalidParameter as problem:
         # Outputs that no chain explains: what holds whatever is true goes on, and nothing else.
         remark = f"outputs must {problem.rule}; {_ANEW}"
@@ -251,15 +261,39 @@ def _narrowed(
         betting = fixed.of_streams(places[~guiding])
     sure = 1 - rules.failure(number)
     found = plausible_chains(betting, learnt, guide=guide, confidence=sure)
-    bounds = [found.low, found.high, found.first_low, found.first_high]
-    if before is not None:
-        bounds[0], bounds[1] = _common(before.low, before.high, found.low, found.high)
-        first = _common(before.first_low, before.first_high, found.first_low, found.first_high)
-        bounds[2], bounds[3] = first
+    bounds = (found.low, found.high, found.first_low, found.first_high)
+    return _left_of(rules, learnt, bounds, before)
+
+
+def _within_bounds(
+    rules: LearningRules,
+    restarts: int,
+    fixed: FixedOutputs,
+    blocks: BlockSums,
+    before: PlausibleChains | None,
+) -> PlausibleChains:
+    """The same by bets on blocks, whose bounds hold for all versions at once."""
+    learnt = learn_chain(_emissions(fixed), rules.alphabet, most=_PASSES).chain
+    failure = rules.lasting_failure(restarts)
+    bounds = bounds_left(blocks, rules.channel, fixed.beginnings, failure, fixed.alike)
+    return _left_of(rules, learnt, bounds, before)
+
+
+def _left_of(
+    rules: LearningRules,
+    learnt: MarkovChain,
+    bounds: tuple[Floats, Floats, Floats, Floats],
+    before: PlausibleChains | None,
+) -> PlausibleChains:
+    """The chains within bounds that were left before, around the one of them that was learnt."""
     low, high, first_low, first_high = bounds
+    if before is not None:
+        low, high = _common(before.low, before.high, low, high)
+        first = (before.first_low, before.first_high)
+        first_low, first_high = _common(*first, first_low, first_high)
     moves = np.array([_inside(*row) for row in zip(learnt.transition(), low, high, strict=True)])
     begins = _inside(learnt.initial.ravel(), first_low, first_high)
-    estimate = MarkovChain.from_matrix(moves, begins, alphabet, FLOOR)
+    estimate = MarkovChain.from_matrix(moves, begins, rules.alphabet, FLOOR)
     return PlausibleChains(estimate, low, high, first_low, first_high, rules.confidence)
 
 
@@ -291,7 +325,7 @@ def _forecast(rules: LearningRules, chains: PlausibleChains) -> VersionLosses:
     chain = chains.estimate
     walks = draw_paths(chain, _LENGTH, _WALKS, _SEED)
     robust = rules.plan(chains)
-    known = Plan(chain, rules.budget, rules.loss)
+    known = Plan(chain, rules.budget, rules.loss, method=robust.method, sight=robust.sight)
     costs = (rules.channel * rules.loss.matrix).sum(axis=1)
     silence, belief = Silence(chain, rules.loss), chain.first()
     free, silent = 0.0, 0.0

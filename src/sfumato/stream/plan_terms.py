@@ -28,7 +28,7 @@ from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
 from sfumato.stream.partition.belief_space import BeliefSpace
 from sfumato.stream.partition.space_choice import space_of
-from sfumato.stream.partition.value_spaces import NextValue
+from sfumato.stream.partition.value_spaces import NextValue, NextValueAhead
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,10 +137,11 @@ class PlanTerms:
 
     def _check_robust(self, chains: PlausibleChains) -> None:
         """Refuse a set of chains that beliefs cannot be followed under."""
-        stepwise = type(self.space) is NextValue and self.policy is None
-        if not stepwise or chains.estimate.fingerprint != self.model.fingerprint:
-            rule = "be put around the plan's chain, of order 1, whose values leave one by one by a "
-            rule += "method that looks at one step, without a policy"
+        alone = type(self.space) in (NextValue, NextValueAhead) and self.policy is None
+        own = chains.estimate.fingerprint == self.model.fingerprint
+        if not alone or not own or chains.estimate.order != 1:
+            rule = "be put around the plan's chain, of order 1, whose values leave one by one, "
+            rule += "without a policy"
             raise InvalidParameter("robust", "others", rule)
         first_beliefs(chains)
 

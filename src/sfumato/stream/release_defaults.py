@@ -25,6 +25,9 @@ from sfumato.stream.release_spec import ReleaseSpec
 
 SIGHTED_SYMBOLS = 24
 """Beyond so many symbols it takes more than some seconds to look ahead and to compile."""
+ROBUST_SYMBOLS = 8
+"""Beyond so many symbols a far-sighted step for many chains was seen to gain nothing over one that
+looks at itself: sets of beliefs are then wide, and what is ahead is known for the middle alone."""
 SEARCHED_SYMBOLS, SEARCHED_VALUES = 128, 100
 """Symbols, and values of a total, up to which it takes seconds to seek where it is best spent."""
 
@@ -66,9 +69,10 @@ def with_method(
         return msgspec.structs.replace(spec, method=policy.method)
     method = Method.OPTIMAL
     one_by_one = spec.batch is None and not isinstance(model.chain, PatternLibrary)
-    one_by_one = one_by_one and spec.robust is None
     if spec.epsilon is not None and one_by_one:
         because = blind_because(model, spec.ldp)
+        if because is None and spec.robust is not None and len(model.alphabet) > ROBUST_SYMBOLS:
+            because = f"for many chains of more than {ROBUST_SYMBOLS} symbols it gains nothing"
         method = Method.FAR_SIGHTED if because is None else method
         if because is not None and remark is not None:
             remark(f"each value has the best channel of its step (--method step-wise): {because}")

@@ -11,6 +11,7 @@ import msgspec
 
 from sfumato.core.errors import CorruptData
 from sfumato.models.stream_model import StreamModel
+from sfumato.stream.learning_rules import EDITIONS
 from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
 from sfumato.stream.seal import Seal
 from sfumato.tables.documents import read_document
@@ -36,6 +37,8 @@ def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
     rules = {
         name: rules[name] for name in rules if name not in _IF_GIVEN or rules[name] is not None
     }
+    if spec.learn is not None and spec.learn.edition == EDITIONS[0]:
+        del rules["learn"]["edition"]  # as it was written before there were others
     return msgspec.json.format(msgspec.json.encode(rules), indent=2)
 
 

@@ -222,7 +222,8 @@ def _begun(
     if not _by_columns(source, plan, spec):
         ledgered = LedgeredRun(store, begun, kind)
         run: type[RowRun] = WorthRowRun if plan.robust is None else RobustRowRun
-        if plan.in_batches or plan.policy is not None or plan.sight is not None:
+        blind = plan.sight is None or plan.robust is not None
+        if plan.in_batches or plan.policy is not None or not blind:
             run = RowRun  # what a channel costs is not what its value loses, or is not at hand
         elif plan.robust is None and knows_nothing(plan.model):
             run = RowRun  # all constants are alike to it, and a blind one is no rival

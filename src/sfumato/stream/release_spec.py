@@ -26,7 +26,14 @@ from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
 from sfumato.store.protocol import Job
-from sfumato.stream.learning_rules import CONFIDENCE, FIRST, READY, SCOUTS, LearningRules
+from sfumato.stream.learning_rules import (
+    CONFIDENCE,
+    EDITIONS,
+    FIRST,
+    READY,
+    SCOUTS,
+    LearningRules,
+)
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.model_loss import default_loss, named_batch_loss
 from sfumato.stream.period_rules import budget_by_time
@@ -81,12 +88,14 @@ class LearningSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         scouts: One stream in so many stays context-free for ever; 0 for none.
         confidence: Probability that the true chain is in the sets of all versions.
         ready: Streams move once they save this part of what knowing the chain would.
+        edition: By which rules it learns; documents of before there were others name none.
     """
 
     first: int = FIRST
     scouts: int = SCOUTS
     confidence: float = CONFIDENCE
     ready: float = READY
+    edition: int = EDITIONS[0]
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -289,6 +298,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             self.learn.confidence,
             self.learn.ready,
             choice("purpose", Purpose, self.purpose),
+            self.learn.edition,
         )
         if rules.start.model.fingerprint != model.chain.fingerprint:
             rule = "be one that knows nothing, of `fit --uniform`: what is true is learnt"
@@ -303,8 +313,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if width is not None or not isinstance(chain, MarkovChain) or chain.order != 1:
             rule = "come with a chain of order 1, whose values leave one by one"
             raise InvalidParameter("--robust", self.robust_words, rule)
-        if self.chosen_method() is Method.FAR_SIGHTED or self.policy is not None:
-            rule = "come with --method step-wise, or another of single steps, and no policy"
+        if self.policy is not None:
+            rule = "come without a policy: its channels were made for one belief at a time"
             raise InvalidParameter("--robust", self.robust_words, rule)
         if isinstance(self.robust, ChainBounds):
             return self.robust.around(chain)

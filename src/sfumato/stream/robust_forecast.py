@@ -21,6 +21,7 @@ from sfumato.stream.plan import Plan
 from sfumato.stream.silence import Silence
 from sfumato.stream.simulated_stream import as_simulation, simulated
 
+_NAMES = {Method.FAR_SIGHTED: Method.FAR_SIGHTED.value}
 _AROUND = (0.25, 0.5, 1.0, 2.0)
 """Multiples of the radius that are tried beside the model alone."""
 
@@ -66,7 +67,8 @@ def forecast_robust(
     """Compare releases for the model alone, for chains near it, and for whatever is true.
 
     Args:
-        plan: The rule of the release, value by value under a chain of order 1, step-wise.
+        plan: The rule of the release, value by value under a chain of order 1; of a far-sighted
+            one it is also said what a step-wise one for the same chains would lose.
         radius: How far each probability may be off; some multiples of it are tried too.
         length: Values of each stream that is drawn from the model.
         streams: How many are drawn.
@@ -88,13 +90,16 @@ def forecast_robust(
     if not isinstance(chain, MarkovChain) or not isinstance(plan.loss, Loss):
         raise InvalidParameter("plan", "another", "release value by value under a chain")
     walks = draw_paths(chain, length, streams, seed)
-    tried = [(STEP_WISE_OPTIMUM, radius, replace(plan, policy=None, sight=None, robust=None))]
+    alone = replace(plan, policy=None, robust=None)
+    step_wise = replace(alone, method=_one_step(plan.method), sight=None)
+    tried = [(_NAMES.get(alone.method, STEP_WISE_OPTIMUM), radius, alone)]
     for part in _AROUND:
         near = PlausibleChains.from_radius(chain, part * radius)
-        tried.append(
-            (f"within {part * radius:g}", part * radius, replace(tried[0][2], robust=near))
-        )
-    free = replace(tried[0][2], method=Method.CONTEXT_FREE)
+        tried.append((f"within {part * radius:g}", part * radius, replace(alone, robust=near)))
+        if alone.sight is not None and part == 1:
+            blind = replace(step_wise, robust=near)
+            tried.append((f"within {radius:g}, {STEP_WISE_OPTIMUM}", radius, blind))
+    free = replace(step_wise, method=Method.CONTEXT_FREE)
     tried.append((Method.CONTEXT_FREE.value, radius, free))
     silence, found = _silence(chain, plan.loss, walks), []
     for done, (name, off, rule) in enumerate(tried):
@@ -154,6 +159,11 @@ class _Trial:
             ldp=self.ldp / values,
             better=1 - loss / silence if silence else 0.0,
         )
+
+
+def _one_step(method: Method) -> Method:
+    """A method of single steps: the same, if it is one."""
+    return Method.OPTIMAL if method is Method.FAR_SIGHTED else method
 
 
 def _silence(chain: MarkovChain, loss: Loss, walks: Sequence[TruePath]) -> float:

@@ -16,6 +16,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.progress import Progress
 from sfumato.models.set_bets import left_set, set_gains
+from sfumato.stream.block_history import BlockBets
 from sfumato.stream.learning_rules import LearningRules
 from sfumato.stream.model_versions import (
     ContextFree,
@@ -36,6 +37,7 @@ class _Learnt(NamedTuple):
         marks: Where streams stood each time that learning started anew.
         looked: Where they stood at the last look.
         gains: What bets against sets made at each look since learning started.
+        bets: What blocks of outputs showed since learning started.
     """
 
     next: int
@@ -43,6 +45,7 @@ class _Learnt(NamedTuple):
     marks: tuple[Mapping[str, int], ...] = ()
     looked: Mapping[str, int] = MappingProxyType({})
     gains: tuple[Floats, ...] = ()
+    bets: BlockBets = BlockBets()
 
 
 class VersionHistory(Guarded):
@@ -176,19 +179,28 @@ class VersionHistory(Guarded):
         before = self._learnt
         own, since, restarts = since_restart(before.versions)
         made, gains = self._changed()
+        bets = before.bets
         if made is None and self._count == since + self.rules.cut(len(own) + 1, restarts):
             if self._progress:
                 self._progress(len(before.versions) + 1)
             mark = before.marks[-1] if before.marks else {}
-            made = next_version(self.rules, before.versions, self._left_since(mark))
+            left = self._left_since(mark)
+            if self.rules.edition == 2:
+                made = next_version(self.rules, before.versions, left)
+            else:
+                guide = own[-1].chains.estimate if own and own[-1].chains else None
+                bets = before.bets.after(self.rules, left, guide)
+                moved = any(version.moves for version in own)
+                made = next_version(self.rules, before.versions, left, bets.of(moved=moved))
         looked = {name: len(left) for name, left in self._outputs.items()}
         versions, marks = before.versions, before.marks
         if made is not None:
             versions = (*versions, made)
-            marks, gains = ((*marks, looked), ()) if made.restarts else (marks, gains)
+            if made.restarts:
+                marks, gains, bets = (*marks, looked), (), BlockBets()
         _, since, restarts = since_restart(versions)
         following = since + self.rules.look(self._count - since, restarts)
-        return _Learnt(following, versions, marks, looked, gains)
+        return _Learnt(following, versions, marks, looked, gains, bets)
 
     def _changed(self) -> tuple[ModelVersion | None, tuple[Floats, ...]]:
         """The version that says that streams have changed, if anything proves it; and the bets."""

@@ -71,7 +71,7 @@ def robust_design(
     # Where the box is wide, what needs no belief at all is the better start.
     for how, budget in (*asked, (Method.CONTEXT_FREE, epsilon)):
         made = design(how, masses, loss, budget, ldp=ldp).channel
-        kept = None if made.is_constant else _mixed(made, masses, beliefs, epsilon)
+        kept = None if made.is_constant else mixed_within(made, masses, beliefs, epsilon)
         if kept is None:
             continue
         channel, told = kept
@@ -81,7 +81,7 @@ def robust_design(
     return best
 
 
-def _mixed(
+def mixed_within(
     channel: Channel, masses: Floats, beliefs: PriorBox, epsilon: float
 ) -> tuple[Channel, float] | None:
     """The channel with as little of its own outputs mixed in as keeps the bound; what it leaks."""

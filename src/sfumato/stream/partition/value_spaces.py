@@ -28,6 +28,7 @@ from sfumato.stream.partition.belief_space import BeliefSpace, check_sight
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.patterns import PhasedValue, WholeBatches
 from sfumato.stream.partition.robust_design import robust_design
+from sfumato.stream.partition.robust_sight import robust_sighted
 
 _CELLS = 4_000_000
 """How many numbers the designs may hold that are shared by streams that stand alike: some 32 MB,
@@ -144,6 +145,7 @@ class NextValueAhead(NextValue):
         self._sights = [FarSight(sight, sight.outlook(axis)) for axis in range(chain.order)]
         kept = max(64, _CELLS // len(loss) ** 2)
         self._steps = lru_cache(maxsize=kept)(self._look)
+        self._robust_steps = lru_cache(maxsize=kept)(self._look_robustly)
 
     def design(
         self, belief: Belief, length: int, recalled: int, epsilon: float, ldp: float | None
@@ -153,6 +155,22 @@ class NextValueAhead(NextValue):
         key = belief.joint.tobytes(), belief.axis, min(epsilon, self._cap), ldp
         found = self._steps(*key, partition.masses.tobytes())
         return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
+
+    def robust(
+        self, belief: Belief, beliefs: PriorBox, epsilon: float, ldp: float | None
+    ) -> StepDesign:
+        """The channel of a step, to signals, that keeps its budget for every belief of a box."""
+        partition = self.partition(belief)
+        bounds = (beliefs.lower.tobytes(), beliefs.upper.tobytes())
+        spent = min(epsilon, self._cap)
+        found = self._robust_steps(partition.masses.tobytes(), *bounds, spent, ldp)
+        return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
+
+    def _look_robustly(
+        self, masses: bytes, lower: bytes, upper: bytes, epsilon: float, ldp: float | None
+    ) -> SightedDesign:
+        middle, *bounds = (np.frombuffer(part) for part in (masses, lower, upper))
+        return robust_sighted(self._sights[0], middle, PriorBox(*bounds), epsilon, ldp)
 
     def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
         """A constant, of one signal."""
