@@ -195,6 +195,17 @@ def print_command(command: str, why: str) -> None:
         print(line)
 
 
+def print_next(command: str) -> None:
+    """Print what to type next; a terminal shows it below, to be pasted."""
+    safe = escaped(command)
+    if not sys.stdout.isatty():
+        print(f"next: {safe}")
+        return
+    print("next:")
+    for line in folded_command(f"  {safe}", _columns(sys.stdout)):
+        print(line)
+
+
 def print_comment(text: str, indent: int = 0) -> None:
     """Print what a shell passes over."""
     before = f"{' ' * indent}# "
