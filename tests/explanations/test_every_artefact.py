@@ -9,7 +9,7 @@ import math
 import random
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def inputs(folder: Path) -> None:
     body = [(rng.choice(["bus", "car", "foot"]), *_body(rng)) for _ in range(60)]
     counts = [(round(100 + 20 * math.sin(row / 5), 1),) for row in range(40)]
     moments = [("a", round(100 + 60 * math.sin(row / 3))) for row in range(30)]
-    tables = {
+    tables: dict[str, tuple[list[str], Sequence[Sequence[object]]]] = {
         "history.csv": (["person", "place", "when"], rows),
         "live.csv": (["person", "place", "when"], live),
         "people.csv": (["way", "height", "weight"], body),

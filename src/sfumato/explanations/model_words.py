@@ -63,7 +63,7 @@ def model_next(model: Prior | MarkovChain | StreamModel | Policy, file: str) -> 
             return f"privatize INPUT -c COLUMN --epsilon 1 --prior {file} -o OUTPUT"
         case Policy():
             return (
-                f"release INPUT --model MODEL --epsilon {model.epsilon:g} --policy {file} -o OUTPUT"
+                f"release INPUT --model MODEL --epsilon {model.epsilon} --policy {file} -o OUTPUT"
             )
         case _:
             assert_never(model)

@@ -23,6 +23,7 @@ _LOSSES = {
     "hamming": "every wrong value costs the same (hamming)",
     "absolute": "a value costs as much as it is off (absolute)",
     "squared": "a value costs the square of what it is off (squared)",
+    "great-circle": "a value costs its distance from the true one in km (great-circle)",
     "euclidean": "a value costs its distance from the true one (euclidean)",
 }
 
@@ -128,7 +129,7 @@ def _guarantee_words(given: Mapping[str, Any]) -> Iterator[str]:
     if notion == "Disclosure":
         yield (
             "The best attacker finds a person in all columns with probability at most "
-            f"{shown_up(float(given['delta']))}, {scope}."
+            f"{shown_up(float(given['delta']))}, {scope.replace('against who ', 'if he ')}."
         )
         return
     if notion == "TemporalDP":
