@@ -77,9 +77,11 @@ def test_every_artefact_of_a_release_is_put_in_words(folder: Path) -> None:
     assert "a, b" in model
     assert "240 answers of 20 streams" in ledger
     assert "all 12 values" in plan
-    assert "SIP(3)" in plan
+    assert "3 nats (SIP)" in plan
     told = done("explain", folder / "town.model")
-    assert told.out.splitlines()[1:] == list(words["town.model"].lines)
+    *lines, last = told.out.splitlines()[1:]
+    assert lines == list(words["town.model"].lines)
+    assert last == f"next: {words['town.model'].next}"
 
 
 def test_a_certificate_says_what_it_means(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_a_certificate_says_what_it_means(tmp_path: Path) -> None:
          "-o", tmp_path / "out.csv")  # fmt: skip
     found = done("explain", tmp_path / "out.csv.certificate.json", "--json").document
     assert found["kind"] == "certificate"
-    assert any("LIP(1)" in line for line in found["lines"])
+    assert any("At most 1 nat (LIP)" in line for line in found["lines"])
     assert any("10 % may give it" in line for line in found["lines"])
 
 
@@ -114,7 +116,7 @@ def test_an_edited_certificate_is_not_put_in_words(tmp_path: Path) -> None:
 
 
 def test_a_table_is_not_an_artefact(folder: Path) -> None:
-    with pytest.raises(InvalidParameter, match="a table with one of the last two beside it"):
+    with pytest.raises(InvalidParameter, match="a table with its plan or certificate beside it"):
         explain(folder / "history.csv")
     assert call("explain", folder / "nowhere").code == 2
 

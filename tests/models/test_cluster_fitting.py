@@ -109,7 +109,7 @@ def test_people_who_do_not_differ_are_one_kind() -> None:
     assert choose_clusters(THREE, paths).clusters == 1
 
 
-def test_a_stream_held_out_has_no_part_in_what_foretells_it() -> None:
+def test_a_stream_held_out_has_no_part_in_what_predicts_it() -> None:
     """Streams of one third are changed: what the others are held to be stays."""
     _, paths = people(8, 30, 10)
     changed = [path if place % 3 else (path + 1) % 3 for place, path in enumerate(paths)]

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import typer
+
+from sfumato.cli.app import app
 from sfumato.store.catalogue import Catalogue, record
 from sfumato.store.catalogue_contents import ReleaseContent
 from sfumato.store.folder_home import FolderHome
@@ -271,30 +274,16 @@ def _told(
 
 # Cases -------------------------------------------------------------------------------------------
 
-COMMANDS = (
-    *("fit", "plan", "compile", "release", "audit", "recover", "learn", "drift", "attack"),
-    *(
-        "design",
-        "implied",
-        "privatize",
-        "disclosure",
-        "publish",
-        "compare",
-        "realtime",
-        "demo",
-        "study",
-    ),
-    *("sample", "explain", "start", "doctor"),
-    *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
-    *("temporal release", "temporal audit"),
-    *("ledger", "ledger check", "ledger export", "ledger backup"),
-    *("store", "store check", "store export", "store migrate", "store backup", "store restore"),
-    "store close",
-    *("verify", "verify-report", "key", "key new", "key commit", "key check", "key derive"),
-    *("key add", "warm", "serve", "push", "access", "access new", "access list", "access revoke"),
-    *("access rotate", "bridge", "bridge mqtt"),
-    *("spark", "spark release", "spark fit", "spark audit", "spark recover", "spark stream"),
-)
+
+def _command_names(group: Any, before: str = "") -> Iterator[str]:
+    """All commands and groups of commands, as they are typed."""
+    for name, command in group.commands.items():
+        yield f"{before}{name}"
+        if hasattr(command, "commands"):
+            yield from _command_names(command, f"{before}{name} ")
+
+
+COMMANDS = tuple(_command_names(typer.main.get_command(app)))
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"
 SERVICE = "SERVICE"

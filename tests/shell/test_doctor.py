@@ -1,5 +1,7 @@
 """The doctor says what is wrong and what to do, and takes nothing that is optional for wrong."""
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,11 +25,31 @@ def test_an_extra_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.Monke
     assert 'extra spark: not there; for Spark: pip install "sfumato[spark]"' in told
 
 
-def test_a_library_that_is_not_there_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_checks, "_NEEDED", ("no-such-library",))
-    told = call("doctor", "-q")
-    assert told.code == 1
-    assert told.out.startswith("no-such-library: WRONG")
+def test_every_declared_dependency_is_looked_at() -> None:
+    """Read from the project file, which the package's metadata are made from."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
+    assert len(declared) > 10
+    found = {one["what"]: one["health"] for one in done("doctor", "--json").document["findings"]}
+    assert {found.get(name) for name in declared} == {Health.GOOD.value}
+    assert "torch" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("no-such-library>=1", "no-such-library: WRONG; not installed"),
+        ("numpy>=999.1", "or newer is needed"),
+    ],
+)
+def test_a_library_that_is_not_there_or_too_old_is_wrong(
+    line: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line, 'other>=1; extra == "spark"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: lines)
+    found = call("doctor", "-q")
+    assert found.code == 1
+    assert told in found.out and "other" not in found.out
 
 
 def test_a_ledger_is_read_through(model: Path, tmp_path: Path) -> None:

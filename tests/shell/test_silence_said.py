@@ -51,7 +51,7 @@ def test_a_release_that_is_worse_than_silence_is_called_so_with_its_unit(
 ) -> None:
     given = ("release", live, "-m", model, "--method", "randomized-response")
     said = done(*given, "--epsilon", 0.01, "-o", tmp_path / "little.csv").err
-    assert "AS GOOD AS SILENT, OR WORSE: under the model what left loses" in said
+    assert "AS GOOD AS SILENT, OR WORSE: under the model what left is " in said
     assert " % of the values; a larger --epsilon may help" in said
     said = done(*given, "--epsilon", 3, "-o", tmp_path / "much.csv").err
     assert "better than silence" in said and "AS GOOD AS SILENT" not in said
@@ -95,7 +95,7 @@ def test_a_released_table_is_explained_by_what_lies_beside_it(
         private = tmp_path / name
         done("release", live, "-m", model, "--epsilon", 1, *STEP, "--seed", 1, "-o", private)
         told = done("explain", private).out.splitlines()
-        assert told[0] == f"{private}: a table, released by the plan beside it"
+        assert told[0] == f"{private}: a table with its plan beside it"
         assert told[1:] == done("explain", f"{private}.plan.json").out.splitlines()[1:]
     assert call("explain", live).code == 2
 
@@ -111,7 +111,7 @@ def test_a_mistaken_file_is_named_and_what_it_should_be(
         assert told.code == 2 and "gone.csv: the file must exist; it does not" in told.err
 
 
-def test_what_is_foretold_of_a_rule_is_what_its_channels_lose(model: Path) -> None:
+def test_what_is_predicted_of_a_rule_is_what_its_channels_lose(model: Path) -> None:
     kept = sf.load(model)
     assert isinstance(kept, StreamModel) and isinstance(kept.chain, MarkovChain)
     others = len(kept.alphabet) - 1
@@ -119,12 +119,12 @@ def test_what_is_foretold_of_a_rule_is_what_its_channels_lose(model: Path) -> No
     for epsilon in (0.01, 2.0):
         budget = sf.PerStep(sf.SIP(epsilon))
         plan = sf.Plan(kept.chain, budget, measure, method=Method.RANDOMIZED_RESPONSE)
-        foretold = expected_worth(plan)
-        assert foretold is not None
-        assert foretold[0] == pytest.approx(others / (math.exp(epsilon) + others), rel=1e-6)
+        predicted = expected_worth(plan)
+        assert predicted is not None
+        assert predicted[0] == pytest.approx(others / (math.exp(epsilon) + others), rel=1e-6)
         powers = [np.linalg.matrix_power(kept.chain.transition(), step) for step in range(20)]
         silent = [1 - (kept.chain.first().marginal @ power).max() for power in powers]
-        assert foretold[1] == pytest.approx(np.mean(silent), rel=1e-9)
+        assert predicted[1] == pytest.approx(np.mean(silent), rel=1e-9)
 
 
 def test_a_far_sighted_release_that_gains_too_little_says_so(
@@ -132,6 +132,6 @@ def test_a_far_sighted_release_that_gains_too_little_says_so(
 ) -> None:
     given = ("release", live, "-m", model, "--epsilon", 1)
     assert "SILENT" not in done(*given, "-o", tmp_path / "one.csv").err
-    monkeypatch.setattr("sfumato.cli.release_command._WORTH", 1.0)
+    monkeypatch.setattr("sfumato.cli.release_text._WORTH", 1.0)
     said = done(*given, "-o", tmp_path / "two.csv").err
-    assert "AS GOOD AS SILENT, OR WORSE: under the model a value is expected to lose" in said
+    assert "AS GOOD AS SILENT, OR WORSE: under the model the release is expected to" in said

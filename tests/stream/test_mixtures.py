@@ -54,7 +54,7 @@ def test_a_table_makes_a_mixture_and_says_what_it_is_worth(tmp_path: Path) -> No
     assert sum(cluster.streams for cluster in report.clusters) == pytest.approx(60)
     assert report.clusters[0].stays > 0.6 > 0.3 > report.clusters[1].stays
     words = cluster_words(report)
-    assert "foretold better" in words[-1]
+    assert "predicted better" in words[-1]
     assert len(words) == 3
 
 
@@ -70,7 +70,7 @@ def test_people_who_do_not_differ_are_told_so(tmp_path: Path) -> None:
     file.write_text("\n".join(["stream,value", *rows]) + "\n")
     _, report = fit_table(Table.at(str(file)), clusters=2)
     assert any("no better than one chain" in warning for warning in report.warnings)
-    with pytest.raises(InvalidParameter, match="no mixture foretells streams held out better"):
+    with pytest.raises(InvalidParameter, match="no mixture predicts streams held out better"):
         fit_table(Table.at(str(file)), clusters="auto")
 
 
@@ -233,7 +233,7 @@ def test_people_who_do_not_differ_are_one_kind_in_what_left() -> None:
     plan, coins = uniform_plan(), sf.seeded(6)
     chain = MarkovChain.from_matrix(0.1 + 0.7 * np.eye(3))
     left = released(plan, [chain.sample(15, coins) for _ in range(60)])
-    with pytest.raises(InvalidParameter, match="no mixture foretells the outputs"):
+    with pytest.raises(InvalidParameter, match="no mixture predicts the outputs"):
         learn_mixture(left, plan, "auto")
 
 

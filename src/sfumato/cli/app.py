@@ -97,7 +97,7 @@ app = typer.Typer(
     `sfumato sample` writes some, and `sfumato demo` shows all of it on a small made-up town.
 
     A terminal gets lines that fit it; in a pipe each line stays whole, and tables have tabs. Every
-    command has --json, and --quiet leaves out what explains.
+    command has --json, and --quiet leaves out the explanations.
 
     Exit codes: 0 done, 1 an audit found a problem, 2 bad input or a refused release
     (nothing half written), 70 a defect of the program, 130 interrupted, 141 nobody reads the
@@ -293,11 +293,11 @@ def whole_program(
     ] = False,
     traceback: Annotated[
         bool,
-        typer.Option("--traceback", help="Show where an internal error (70) happened; anywhere."),
+        typer.Option("--traceback", help="Show where an internal error (70) happened."),
     ] = False,
     papers: Annotated[
         bool,
-        typer.Option("--papers", help="Also what stands in papers: theorems, bounds; anywhere."),
+        typer.Option("--papers", help="Also print what stands in the papers: theorems, bounds."),
     ] = False,
 ) -> None:
     """Options of the program as a whole; without a docstring of its own the help is the app's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -184,6 +185,7 @@ def audit(given: AuditOptions) -> None:
     for path in given.report or []:
         check_report_path(path)
     if given.model is None:
+        _check_there(files)
         if not is_series(files, ledger):
             raise InvalidParameter("--model", None, "be the model that `sfumato fit` wrote")
         _refuse_for_series(given)
@@ -233,6 +235,15 @@ def audit(given: AuditOptions) -> None:
         print_line("the audit found nothing wrong" if passed else "the audit FAILED")
     if not passed:
         raise typer.Exit(FAILED_AUDIT)
+
+
+def _check_there(files: list[str]) -> None:
+    """A file that is not there is what is wrong, before anything that is not given."""
+    from sfumato.core.errors import InvalidParameter
+
+    for file in files:
+        if not Path(file).exists():
+            raise InvalidParameter("OUTPUT", file, "be a file that is there")
 
 
 def _refuse_for_series(given: AuditOptions) -> None:

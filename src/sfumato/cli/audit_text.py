@@ -27,7 +27,7 @@ _LEGEND = {
     "loss": "what a value lost on average, beside the true ones: {loss}",
     "gain": "by how much the true sequence became likelier, as a logarithm (nats)",
 }
-"""What the columns after the stream and its steps mean, for who has read no paper."""
+"""What the columns after the stream and its steps mean, for people who have read no paper."""
 _SOMETIMES = {
     "window": "worst_window",
     "period": "worst_period",
@@ -138,7 +138,7 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
         said.append(much)
     if told:
         said.append(
-            "all outputs of a stream together told who knows the model at most "
+            "all outputs of a stream together told an observer who knows the model at most "
             f"SIP({shown_up(told, 5)}) about any one value: its probability changed by at most "
             f"{factor_text(told)}"
         )

@@ -133,9 +133,9 @@ def print_starts(report: AuditReport) -> None:
         ],
     )
     print_line(
-        "under the estimates: what each start told who knows its last estimate, and of streams "
-        "that went on from before no more than its long run; the sum is the leakage under no "
-        "single chain"
+        "under the estimates: what each start told an observer who knows its last estimate, and of "
+        "streams that went on from before no more than its long run; the sum is the leakage under "
+        "no single chain"
     )
     print_line(
         "over the sets: under the worst chain of each start's last set, at every step anew; it "

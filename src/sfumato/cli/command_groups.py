@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -25,6 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
+_UsageError: Any = typer.BadParameter.__base__
 _WHOLE = 1_000
 """Letters of a summary: it is wrapped, never cut."""
 
@@ -43,7 +46,44 @@ class _FoldedHelp:
 
 
 class FoldedCommand(_FoldedHelp, typer.core.TyperCommand):
-    """A command."""
+    """A command; called with less than it needs it says all that is missing, with an example."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what was typed."""
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as problem:
+            # Typer shows this class of its own, and of click, by its base alone.
+            if type(problem).__name__ != "MissingParameter":
+                raise
+            missing = self._missing(ctx, typed)
+            raise _UsageError(needed(missing, self.help or ""), ctx) from None
+
+    def _missing(self, ctx: Any, args: list[str]) -> list[str]:
+        """What must be given and was not, as it is typed."""
+        given, _, _ = self.make_parser(ctx).parse_args(args=args)
+        return [
+            max(param.opts, key=len) if param.param_type_name == "option" else str(param.metavar)
+            for param in self.get_params(ctx)
+            if param.required and not given.get(param.name)
+        ]
+
+
+def needed(missing: Sequence[str], text: str) -> str:
+    """What is missing, and the first example of a command's help.
+
+    Examples:
+        >>> print(needed(["INPUT", "--output"], "Examples:\\n  sfumato fit a.csv -o a.model"))
+        INPUT and --output must be given. For example:
+          sfumato fit a.csv -o a.model
+    """
+    *most, last = missing
+    named = f"{', '.join(most)} and {last}" if most else last
+    told = f"{named} must be given."
+    whole = re.sub(r"\s*\\+\n\s*", " ", text)
+    found = re.search(r"^\s*(sfumato .*)$", whole[max(whole.find("Example"), 0) :], re.M)
+    return f"{told} For example:\n  {found[1]}" if found else told
 
 
 class WholeSummaries(_FoldedHelp, typer.core.TyperGroup):

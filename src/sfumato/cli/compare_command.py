@@ -179,12 +179,12 @@ def _show(found: Comparison, values: int, runs: int) -> None:
 _LEGEND = {
     "user level": "all values of a person are hidden",
     "w-event level": "a person is hidden in any --window successive values",
-    "event level": "one value of a person is hidden: a weaker promise to who is in several",
-    "pure, approximate": "it always holds, or but for a chance of delta",
+    "event level": "one value of a person is hidden: a weaker promise to people who are in several",
+    "pure, approximate": "it always holds, or except with probability delta",
     "*": "tuned on the true series, or told something of it: no release, a yardstick",
     "online": "whether each value leaves when it comes; others wait for later ones",
-    "epsilon, delta": "what the whole series tells of who is hidden: odds change by a factor of at "
-    "most e^epsilon, but for a chance of delta",
+    "epsilon, delta": "what the whole series tells of whoever is hidden: odds change by a factor "
+    "of at most e^epsilon, except with probability delta",
     "rmse": "how far off a value is, in the unit of the series: the root of the mean squared error",
     "mae": "the same, the mean of the errors without their sign",
     "+-": "twice the standard error over the simulations",

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
 
+from sfumato.cli.colours import Role, painted, role_of
 from sfumato.cli.folding import columns, folded, folded_command
 from sfumato.core.printed import finite
 
@@ -122,13 +123,14 @@ def say(message: str, command: str = "") -> None:
         command: What to type, at its end; a terminal shows it below, to be pasted.
     """
     unsay()
+    role = role_of(message)
     lines = _fitted(message, sys.stderr)
     if command and sys.stderr.isatty():
         lines += folded_command(f"  {escaped(command)}", _columns(sys.stderr))
     elif command:
         lines = [f"{lines[0]} {escaped(command)}"]
     for line in lines:
-        print(line, file=sys.stderr)
+        print(painted(line, role, sys.stderr), file=sys.stderr)
 
 
 def _fitted(message: str, stream: TextIO, hanging: int | None = None) -> list[str]:
@@ -175,15 +177,17 @@ def unsay() -> None:
         sys.stderr.flush()
 
 
-def print_line(message: str, hanging: int | None = None) -> None:
+def print_line(message: str, hanging: int | None = None, role: Role | None = None) -> None:
     """Print a line on standard output, safe on a terminal.
 
     Args:
         message: The line.
         hanging: Blanks before what does not fit the terminal's width, and goes on below.
+        role: What it is, for its colour; by its words if not given.
     """
+    shown = role_of(message) if role is None else role
     for line in _fitted(message, sys.stdout, hanging):
-        print(line)
+        print(painted(line, shown, sys.stdout))
 
 
 def print_command(command: str, why: str) -> None:
@@ -195,19 +199,30 @@ def print_command(command: str, why: str) -> None:
         print(line)
 
 
+def print_next(command: str) -> None:
+    """Print what to type next; a terminal shows it below, to be pasted."""
+    safe, label = escaped(command), painted("next:", Role.HEADER, sys.stdout)
+    if not sys.stdout.isatty():
+        print(f"{label} {safe}")
+        return
+    print(label)
+    for line in folded_command(f"  {safe}", _columns(sys.stdout)):
+        print(line)
+
+
 def print_comment(text: str, indent: int = 0) -> None:
     """Print what a shell passes over."""
     before = f"{' ' * indent}# "
     width = _columns(sys.stdout) - len(before)
     lines = folded(escaped(text), width, 0) if sys.stdout.isatty() else [escaped(text)]
     for line in lines:
-        print(f"{before}{line}")
+        print(painted(f"{before}{line}", Role.LEGEND, sys.stdout))
 
 
 def print_legend(meanings: Mapping[str, str]) -> None:
     """What the columns of a table mean, below it."""
     for name, meaning in meanings.items():
-        print_line(f"  {name}: {meaning}")
+        print_line(f"  {name}: {meaning}", role=Role.LEGEND)
 
 
 def shortened(text: str) -> str:
@@ -262,14 +277,21 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """Print a table on standard output: lined up on a terminal, tabs between cells when piped."""
     safe = [[escaped(cell) for cell in row] for row in (columns, *rows)]
+    print_line(title, role=Role.HEADER)
+    names, *cells = safe
     if not sys.stdout.isatty():
-        print_line(title)
-        for row in safe:
+        print("\t".join(painted(name, Role.HEADER, sys.stdout) for name in names))
+        for row in cells:
             print("\t".join(row))
         return
-    print_line(title)
+    ruled = re.compile(r"-+(?:  -+)*")
+    before = ""
     for line in lined_up(safe, _columns(sys.stdout)):
-        print(line)
+        # A table that goes on below has its names again, after an empty line.
+        role = Role.PLAIN if before else Role.HEADER
+        role = Role.LEGEND if ruled.fullmatch(line) else role
+        print(painted(line, role, sys.stdout))
+        before = line
 
 
 def lined_up(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -13,7 +14,9 @@ from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 
-_NEEDED = ("cryptography", "msgspec", "numba", "numpy", "pyarrow", "scipy", "typer")
+_PACKAGE = "sfumato"
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^\]]*\])?\s*(?P<rules>[^;]*)")
+_LEAST = re.compile(r"(?:>=|==|~=)\s*([0-9.]+)")
 EXTRAS = {
     "attacks": (("torch",), "networks that attack a release"),
     "client": (("httpx", "websockets"), "asking a service: push, sf.Client"),
@@ -53,8 +56,8 @@ def installation() -> Iterator[Finding]:
     version = sys.version.split()[0]
     new = sys.version_info >= (3, 11)
     yield Finding("python", _good(new), version if new else f"{version}: 3.11 or newer is needed")
-    for name in _NEEDED:
-        yield _library(name)
+    for name, least in needed_libraries():
+        yield _library(name, least)
     for extra, (modules, purpose) in EXTRAS.items():
         yield _extra(extra, modules, purpose)
     yield _java()
@@ -68,11 +71,34 @@ def _good(right: bool) -> Health:
     return Health.GOOD if right else Health.BAD
 
 
-def _library(name: str) -> Finding:
+def needed_libraries() -> list[tuple[str, str]]:
+    """What the package declares to need without any extra: names, and the least version of each.
+
+    Examples:
+        >>> "numpy" in dict(needed_libraries()), "torch" in dict(needed_libraries())
+        (True, False)
+    """
+    declared = [line for line in metadata.requires(_PACKAGE) or [] if "extra ==" not in line]
+    parts = [found for line in declared if (found := _REQUIREMENT.match(line)) is not None]
+    least = [_LEAST.search(part["rules"]) for part in parts]
+    pairs = zip(parts, least, strict=True)
+    return sorted((part["name"], "" if rule is None else rule[1]) for part, rule in pairs)
+
+
+def _library(name: str, least: str) -> Finding:
     try:
-        return Finding(name, Health.GOOD, metadata.version(name))
+        version = metadata.version(name)
     except metadata.PackageNotFoundError:
         return Finding(name, Health.BAD, "not installed: pip install sfumato once more")
+    if _numbers(version) < _numbers(least):
+        told = f"{version}: {least} or newer is needed: pip install sfumato once more"
+        return Finding(name, Health.BAD, told)
+    return Finding(name, Health.GOOD, version)
+
+
+def _numbers(version: str) -> list[int]:
+    """The parts of a version that are numbers, up to the first that is none."""
+    return [int(part) for part in re.match(r"[0-9.]*", version)[0].split(".") if part]  # type: ignore[index]
 
 
 def _extra(extra: str, modules: tuple[str, ...], purpose: str) -> Finding:

@@ -25,7 +25,7 @@ class _DoctorOptions(options.Options):
 
 
 def doctor(given: _DoctorOptions) -> None:
-    """Look whether the installation is in order, and what it has kept.
+    """Check that the installation is in order, and what it has stored.
 
     Libraries, extras, arithmetic, random numbers, folders, compiled loops; and every row, state and
     sum of the ledgers and homes that are named, which are only read. Exit code 1 when something is

@@ -28,7 +28,9 @@ class FitOptions(options.Options):
     stream: str = options.STREAM
     value: str = option("Column of the value.", default="value")
     order: int = option("How many past values the next depends on.", default=1)
-    smoothing: float = option("Pseudo-counts per follower seen.", default=0.5)
+    smoothing: float = option(
+        "Added to the count of every value that was seen to follow another.", default=0.5
+    )
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
     bins: int | None = value_cuts.BINS
     grid: str | None = value_cuts.GRID
@@ -38,7 +40,7 @@ class FitOptions(options.Options):
     patterns: int | None = option("Patterns to keep, with --batch; 1,000 if not given.")
     clusters: str | None = option(
         "People differ: fit a mixture of so many chains, each stream following one of them; auto "
-        "for as many as foretell streams held out."
+        "for as many as best predict streams that were held out."
     )
     separator: str | None = options.SEPARATOR
     range_: str | None = value_cuts.RANGE
@@ -94,7 +96,7 @@ def fit(given: FitOptions) -> None:
     is not told which. What a release with it is certified for covers both values and clusters.
 
     There is no history yet? --uniform makes a model that knows nothing. What is released with it by
-    `--method randomized-response --epsilon E` leaks at most E a value to whoever knows whatever,
+    `--method randomized-response --epsilon E` leaks at most E a value, whatever an observer knows,
     and `sfumato learn` makes a model of what left.
 
     With --private the model promises something to each person of the history: of each some

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 ORDER = option(
-    "How many past values the next depends on: 0, 1, 2, or auto, what foretells streams that were "
+    "How many past values the next depends on: 0, 1, 2, or auto: what best predicts streams "
     "held out.",
     default="auto",
 )
@@ -51,7 +51,7 @@ class LearnOptions(options.Options):
     order: str = ORDER
     clusters: str | None = option(
         "People differ: learn a mixture of so many chains, each stream following one of them; auto "
-        "for as many as foretell streams held out."
+        "for as many as best predict streams that were held out."
     )
     learner: Learner
     separator: str | None = options.SEPARATOR
@@ -65,7 +65,7 @@ def learn(given: LearnOptions) -> None:
     privacy, and everybody can do it. The model that is written can be released with like one of
     `sfumato fit`; it is made as probable as possible that what left would leave (EM).
 
-    The report says what that is worth: whether the new model foretells outputs of streams that were
+    The report says what that is worth: whether the new model predicts outputs of streams that were
     held out better than the old one, and, where all values left through one channel (`release
     --method randomized-response --epsilon E`), between which bounds every probability lies, with
     proof and not in the limit.
@@ -195,7 +195,7 @@ def _show_mixture(found: MixtureLearning, output: str) -> None:
     print_line(f"{len(found.chain.chains)} clusters, as common as {shares}")
     verdict = "people differ" if found.people_differ else "people do not surely differ"
     print_line(
-        f"{verdict}: outputs of streams held out are foretold better by {found.gain:+.4f} nats a "
+        f"{verdict}: outputs of streams held out are predicted better by {found.gain:+.4f} nats a "
         f"value than by one chain (standard error {found.gain_error:.4f})"
     )
     if not found.converged:
@@ -214,7 +214,7 @@ def check_apart(taken: list[str], output: str, plausible: str | None) -> None:
 
 
 def read_order(word: str) -> int | None:
-    """What was asked for as an order; None for the one that foretells streams held out."""
+    """What was asked for as an order; None for the one that predicts streams held out."""
     from sfumato.core.errors import InvalidParameter
 
     if word == "auto":

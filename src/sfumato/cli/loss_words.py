@@ -49,6 +49,22 @@ def cost(loss: float, unit: str, digits: int = 4) -> str:
     )
 
 
+def errs(loss: float, unit: str, digits: int = 4) -> str:
+    """The same as a sentence goes on: `the release ...`.
+
+    Examples:
+        >>> errs(0.6335, "wrong"), errs(2.13, "km"), errs(0.5, "")
+        ('is wrong in 63.35 % of the values', 'is off by 2.13 km a value', 'loses 0.5 a value')
+    """
+    if unit == WRONG:
+        return f"is wrong in {100 * loss:.{digits}g} % of the values"
+    return (
+        f"is off by {loss:.{digits}g} {unit} a value"
+        if unit
+        else f"loses {loss:.{digits}g} a value"
+    )
+
+
 def meaning(unit: str) -> str:
     """What a number of this loss is.
 

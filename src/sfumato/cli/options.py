@@ -148,7 +148,7 @@ KEY_FOLDER: Any = option(
     "Folder of release keys (ID.key): coins that can be repeated for an audit."
 )
 MISSING = option(
-    "What becomes of a missing value: refuse (nothing is released), drop (its row leaves out), "
+    "What becomes of a missing value: refuse (nothing is released), drop (its row is left out), "
     "symbol (a symbol of its own, as private as any), skip (nothing leaves for it but its moment "
     "passes; for values over time).",
     "--missing",
@@ -201,13 +201,15 @@ class Budget(Options):
     """What streams may leak."""
 
     epsilon: float | None = option(
-        "Leakage allowed per value, for ever (natural logarithm of the ratio)."
+        "Leakage allowed per value, for ever, in nats: what is known of a value changes by a "
+        "factor of at most e^EPSILON when it leaves."
     )
-    budget: float | None = option("Total leakage allowed; needs --horizon or --window.")
+    budget: float | None = option("Total leakage allowed, in nats; needs --horizon or --window.")
     horizon: int | None = option("The budget is for this many values of each stream.")
-    window: int | None = option("The budget is for any this many successive values, for ever.")
+    window: int | None = option("The budget is for any so many successive values, for ever.")
     ldp: float | None = option(
-        "Also cap the model-free leakage, over the same values as the budget."
+        "Also cap what leaks to an observer who may know anything (LDP), over the same values as "
+        "the budget."
     )
 
     def __init__(self, **typed: Any) -> None:

@@ -49,7 +49,7 @@ class PlanOptions(options.Options):
         "Values of a stream, as yours have; the horizon, or 50.", "--length", "--steps"
     )
     streams: int | None = option(
-        "Streams to try; 12, fewer for large alphabets. More narrow the intervals."
+        "Streams to try; 12, fewer for large alphabets. More of them give narrower intervals."
     )
     history: str | None = option(
         "Try the streams of this table instead of drawing them from the model; best one that the "

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sfumato.cli.console import print_legend, print_line, say, table
-from sfumato.cli.loss_words import WRONG, cost, error, part
+from sfumato.cli.loss_words import WRONG, cost, error, errs
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list[
         nearest = min(row.loss for row in (best, *report.ways[: 1 if found else 0]))
         above = _above(nearest, report.floor)
         least = [
-            "no release within this budget that leaves value by value can lose less than "
-            f"{part(report.floor, unit)} (a proven floor); the best above loses {above}"
+            "whatever is released within this budget, value by value, must at least "
+            f"{cost(report.floor, unit)} (a proven floor); the best above loses {above}"
         ]
     return [
         f"a constant would {cost(silence.loss, unit)}; {best.method} saves {best.better:.0%} of "
@@ -146,7 +146,7 @@ def _bought(report: PlanReport, unit: str) -> list[str]:
     if first.method != "far-sighted":
         return []
     return [
-        f"far-sighted loses {part(first.loss, unit)} and leaks {shown_up(first.sip, 4)} nats a "
-        f"value, step-wise {part(second.loss, unit)} and {shown_up(second.sip, 4)}: both keep "
-        "the cap; --thrift leaks less of it (--frontier shows prices)"
+        f"far-sighted {errs(first.loss, unit)} and leaks {shown_up(first.sip, 4)} nats a value; "
+        f"step-wise {errs(second.loss, unit)} and leaks {shown_up(second.sip, 4)}: both keep the "
+        "cap, and --thrift leaks less of it (--frontier shows prices)"
     ]

@@ -52,7 +52,7 @@ class _PushOptions(options.Options):
         "--source",
     )
     missing: str = option(
-        "What becomes of a missing value: refuse, drop (its row leaves out), skip (its moment "
+        "What becomes of a missing value: refuse, drop (its row is left out), skip (its moment "
         "passes).",
         default="refuse",
     )

@@ -291,8 +291,8 @@ def _tell(done: ReleasedSeries, notes: list[str]) -> None:
     say(f"{promise.values:,} values by {promise.method}: {kind}, {promise.unit}")
     say(f"protects {promise.protects}")
     factor = shown_up(portable.exp(min(promise.epsilon, 700.0)), 3)
-    fails = f", but for a chance of {shown_up(promise.delta)}" if promise.delta else ""
-    say(f"so what leaves is at most {factor} times as likely with him as without{fails}")
+    fails = f", except with probability {shown_up(promise.delta)}" if promise.delta else ""
+    say(f"so what leaves is at most {factor} times as likely with that person as without{fails}")
     if promise.cost is not None and promise.silence is not None:
         say(
             f"expected error, judged by what left alone: {shown_up(promise.cost, 4)}; a constant's "

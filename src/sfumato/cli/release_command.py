@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,16 +11,12 @@ import typer
 from sfumato.cli import coin_options, options
 from sfumato.cli.console import INTERRUPTED, print_json, progress, say
 from sfumato.cli.options import option
+from sfumato.cli.release_text import beyond, gone, many_chains, silent_forecast, told_report, worth
 
 if TYPE_CHECKING:
     from sfumato.models.stream_model import StreamModel
     from sfumato.stream.learning_plan import LearningPlan
-    from sfumato.stream.plan import Plan
-    from sfumato.stream.release_report import ReleaseReport
     from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
-
-_WORTH = 0.005
-"""The least part of what silence loses that is worth a word: less is printed as 0 %."""
 
 
 class _ReleaseOptions(options.Options):
@@ -259,19 +254,20 @@ def release(given: _ReleaseOptions) -> None:
     if not given.shown.quiet and report.rows and remarkable is not None:
         say(remarkable)
     if given.shown.as_json and not sink.is_standard:
-        print_json({"output": output, **_told(asdict(report))})
+        print_json({"output": output, **told_report(asdict(report))})
     elif not given.shown.quiet:
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
-            f"{_gone(report.missing, spec.missing)}"
-            f"{_beyond(report.clipped)}"
+            f"{gone(report.missing, spec.missing)}"
+            f"{beyond(report.clipped)}"
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
         if report.rows:
             say(
-                "SIP: what a stream told who knows the model, LDP: whatever he knows, in nats; "
-                "`sfumato audit` checks both, `sfumato explain` says what they mean"
+                "SIP: what a stream told an observer who knows the model; LDP: one who may know "
+                "anything; both in nats. `sfumato audit` checks them, `sfumato explain` says what "
+                "they mean"
             )
         if report.rows and ledger is None and (coins is None or not coins.addressed):
             say(
@@ -280,11 +276,11 @@ def release(given: _ReleaseOptions) -> None:
             )
         under = "the estimates of its versions, step by step" if given.learn else "the estimate"
         unit = unit_of(spec.loss_for(read), read)
-        for line in (*_many_chains(report, under), *_worth(report, spec, unit)):
+        for line in (*many_chains(report, under), *worth(report, spec, unit)):
             say(line)
         told = report.rows and nothing_told(report.largest_ldp) is None
         if told and report.expected_loss is None and not given.learn:
-            for line in _silent_forecast(rule, spec, unit):
+            for line in silent_forecast(rule, spec, unit):
                 say(line)
     if spec.time is not None and not given.shown.quiet:
         say(f"not certified: {phases_assumed(spec.time)[0]}")
@@ -338,68 +334,6 @@ def _learning_plan(spec: ReleaseSpec, model: StreamModel) -> LearningPlan:
     return LearningPlan.under(VersionHistory(spec.learning(model)))
 
 
-def _told(report: dict[str, object]) -> dict[str, object]:
-    """A report without what only releases for many chains have."""
-    many = ("largest_estimate", "confidence", "expected_loss", "silent_loss")
-    return {name: value for name, value in report.items() if name not in many or value is not None}
-
-
-def _many_chains(report: ReleaseReport, under: str) -> Iterator[str]:
-    """The three numbers of a release for many chains."""
-    from sfumato.core.guarantees import LDP, SIP
-
-    if report.largest_estimate is None or report.confidence is None:
-        return
-    sure = "" if report.confidence == 1 else f" (true among them: {report.confidence:g})"
-    yield (
-        f"a stream leaked at most {SIP(report.largest_estimate)} under {under}, of what was "
-        f"answered now; {SIP(report.largest_sip)} under the worst chain of the set{sure}; "
-        f"{LDP(report.largest_ldp)} whatever is true"
-    )
-
-
-def _worth(report: ReleaseReport, spec: ReleaseSpec, unit: str) -> Iterator[str]:
-    """What a value loses, beside silence; nothing where that was not followed."""
-    from sfumato.cli.loss_words import part
-
-    under = "the model" if report.largest_estimate is None else "the estimate"
-    if report.expected_loss is None or not report.silent_loss:
-        if report.largest_estimate is not None:
-            yield "what silence would lose is not known: nothing was learnt, or answered, yet"
-        return
-    better = 1 - report.expected_loss / report.silent_loss
-    compared = (
-        f"under {under} what left loses {part(report.expected_loss, unit)}, a constant "
-        f"{part(report.silent_loss, unit)}"
-    )
-    if better >= _WORTH:
-        yield f"{compared}: {better:.0%} better than silence"
-        return
-    yield f"AS GOOD AS SILENT, OR WORSE: {compared}; {_remedy(spec)} may help"
-
-
-def _silent_forecast(rule: Plan, spec: ReleaseSpec, unit: str) -> Iterator[str]:
-    """That the rule gains nothing over silence, where what left was not followed one by one."""
-    from sfumato.cli.loss_words import part
-    from sfumato.stream.expected_worth import expected_worth
-
-    foretold = expected_worth(rule)
-    if foretold is None or not foretold[1]:
-        return
-    lost, silent = foretold
-    if 1 - lost / silent < _WORTH:
-        yield (
-            f"AS GOOD AS SILENT, OR WORSE: under the model a value is expected to lose "
-            f"{part(lost, unit)}, a constant {part(silent, unit)}; {_remedy(spec)} may help"
-        )
-
-
-def _remedy(spec: ReleaseSpec) -> str:
-    if spec.budget is None:
-        return "a larger --epsilon"
-    return "a larger --budget" if spec.every else "bursts (--every auto) or a larger --budget"
-
-
 def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | None:
     """Which chains the budget is kept for: those near the model, or those of a file."""
     from sfumato.core.errors import InvalidParameter
@@ -416,16 +350,6 @@ def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | Non
         rule = "be the set that `learn --plausible` wrote together with this model"
         raise InvalidParameter("--robust", robust, rule)
     return ChainBounds.of(chains)
-
-
-def _gone(count: int, missing: str) -> str:
-    """How many values were missing, and what became of them."""
-    became = {"drop": "left out", "skip": "passed over", "symbol": "released as a symbol"}
-    return f"{count:,} values were missing and {became[missing]}; " if count else ""
-
-
-def _beyond(clipped: int) -> str:
-    return f"{clipped:,} values beyond the range were clipped to it; " if clipped else ""
 
 
 def _renamed(model: StreamModel, stream: str | None, value: str | None) -> StreamModel:

@@ -156,7 +156,9 @@ class _FitOptions(options.Options):
     stream: str = options.STREAM
     value: str = option("Column of the value.", default="value")
     chain_order: int = option("How many past values the next depends on.", default=1)
-    smoothing: float = option("Pseudo-counts per follower seen.", default=0.5)
+    smoothing: float = option(
+        "Added to the count of every value that was seen to follow another.", default=0.5
+    )
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
     bins: int | None = value_cuts.BINS
     grid: str | None = value_cuts.GRID

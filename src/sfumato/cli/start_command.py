@@ -1,4 +1,4 @@
-"""`sfumato start`: five questions, and the commands that suit the answers."""
+"""`sfumato start`: a few questions, and the commands that suit the answers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def start(given: _StartOptions) -> None:
     Examples:
       sfumato start
     """
-    from sfumato.explanations.first_steps import KIND, DataKind, commands, purpose, questions
+    from sfumato.explanations.first_steps import KIND, commands, purpose, questions
 
     try:
         answers = {KIND.name: _answer(KIND)}
-        for question in questions(DataKind(answers[KIND.name])):
-            answers[question.name] = _answer(question)
+        while left := [one for one in questions(answers) if one.name not in answers]:
+            answers[left[0].name] = _answer(left[0])
     except typer.Abort as ended:  # the input did, or somebody had enough of it
         if stopped := interruption(ended):
             raise stopped from None

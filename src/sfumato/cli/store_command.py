@@ -26,9 +26,9 @@ HELP = """The home of a service: check it, read it, copy it, bring it back.
     since would be forgotten and spent again.
 
     \b
-    1. sfumato store check HOME --write-anchor /elsewhere/anchor.json      every day
-    2. sfumato store backup HOME /backups/2026-05-01                       while the service runs
-    3. sfumato store restore /backups/2026-05-01 --to HOME --anchor /elsewhere/anchor.json
+      sfumato store check HOME --write-anchor /elsewhere/anchor.json    # every day
+      sfumato store backup HOME /backups/2026-05-01    # while the service runs
+      sfumato store restore /backups/2026-05-01 --to HOME --anchor /elsewhere/anchor.json
     """
 _HOME = argument("A folder, or postgresql://user@host/name.", "HOME")
 

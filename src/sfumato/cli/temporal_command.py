@@ -155,7 +155,7 @@ def _print_for_ever(most: float, past: float, future: float) -> None:
 
 
 class _AllocateOptions(options.Options):
-    alpha: float = required("What no moment may leak more than.")
+    alpha: float = required("The most that any one moment may leak, in nats.")
     matrices: Matrices
     steps: int | None = _STEPS
     least_noise: bool = flag("--least-noise", "Budgets of least total variance; with --steps.")

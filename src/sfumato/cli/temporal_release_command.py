@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class _TemporalReleaseOptions(options.Options):
     source: str = options.LIVE_INPUT
     output: str = options.PRIVATE_OUTPUT
-    alpha: float = required("What no moment may leak more than.")
+    alpha: float = required("The most that any one moment may leak, in nats.")
     backward: list[str] | None = option(
         "Matrix from a value to the one before it; several: any may hold."
     )

@@ -10,7 +10,7 @@ from sfumato.cli.options import option
 if TYPE_CHECKING:
     from sfumato.stream.fit_model import Cut
 
-BINS: int | None = option("Cut a numeric value into this many.")
+BINS: int | None = option("Cut numbers into this many intervals.")
 GRID: str | None = option("Cut points into cells, as 32x32; needs --x and --y.")
 X: str | None = option("Column of the first coordinate.")
 Y: str | None = option("Column of the second coordinate.")

@@ -242,7 +242,7 @@ def _verified(document: dict[str, Any], table: Table, path: str) -> Verification
 
 
 _FIGURES = {
-    "lip": "what a row leaks to who knows the prior, in nats",
+    "lip": "what a row leaks to an observer who knows the prior, in nats",
     "ldp": "what it leaks whatever he knows, in nats",
     "epsilon": "odds of who is hidden change by a factor of at most e^epsilon",
     "unit": "who is hidden",

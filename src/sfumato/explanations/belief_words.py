@@ -16,7 +16,7 @@ def belief_range(guarantee: SIP | LIP | LDP, before: float = BELIEF) -> tuple[fl
     r"""What somebody may believe after a release who believed something with `before`.
 
     Under SIP and LIP each probability moves by a factor within $e^{\pm\epsilon}$, and so does that
-    of the contrary. Under LDP the odds do. With a `delta` that holds but with that probability.
+    of the contrary. Under LDP the odds do. With a `delta` that holds except with that probability.
 
     Args:
         guarantee: What was promised about the value, or the whole stream.
@@ -50,13 +50,14 @@ def belief_sentence(guarantee: SIP | LIP | LDP, about: str, before: float = BELI
         >>> belief_sentence(SIP(0.5), "the true value")
         'who gave the true value a chance of 10 % may give it 6.06 % to 16.5 % afterwards'
         >>> belief_sentence(SIP(50.0), "the true sequence")
-        'may become all but certain of the true sequence: so much keeps nothing from him'
+        'may become all but certain of the true sequence: a limit this high hides nothing'
     """
     low, high = belief_range(guarantee, before)
     parts = shown_down(100 * low, 3), shown_up(100 * high, 3)
     if high >= _CERTAINTY:
-        return f"may become all but certain of {about}: so much keeps nothing from him"
+        return f"may become all but certain of {about}: a limit this high hides nothing"
+    them = "them" if about.endswith("values") else "it"
     return (
-        f"who gave {about} a chance of {100 * before:g} % may give it {parts[0]} % to {parts[1]} % "
-        "afterwards"
+        f"who gave {about} a chance of {100 * before:g} % may give {them} {parts[0]} % to "
+        f"{parts[1]} % afterwards"
     )

@@ -1,4 +1,4 @@
-"""Five answers in, the commands that suit them out."""
+"""Some answers in, the commands that suit them out."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ class Promise(StrEnum):
     EACH = "a cap on each value, for ever"
 
 
+class History(StrEnum):
+    """Whether somebody may learn from streams that were recorded before."""
+
+    RECORDED = "yes: such streams were recorded before, in history.csv"
+    NONE = "no: nothing may be learnt from beforehand"
+
+
+class Arrival(StrEnum):
+    """How values come."""
+
+    FILE = "in files: live.csv, and others later"
+    LIVE = "one by one, and each is answered at once"
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question with its choices, or with an answer in words.
@@ -59,17 +73,44 @@ COLUMNS = Question("columns", "In which column (columns: a,b) do they stand?", N
 PROMISE = Question("promise", "How shall a stream be limited?", Promise, Promise.TOTAL)
 
 
-def questions(kind: DataKind) -> tuple[Question, ...]:
-    """What else is asked of somebody with such data; five questions at most in all."""
-    match kind:
+RANGE = Question("range", "Between which two numbers do they lie?", None, "0:4000")
+MAP_RANGE = Question(
+    "range", "Between which longitudes and latitudes?", None, "13.0:13.8,52.3:52.7"
+)
+HORIZON = Question("horizon", "How many values has a stream at most?", None, "50")
+HISTORY = Question("history", "Is there a history to learn from?", History, History.RECORDED)
+SYMBOLS = Question("symbols", "Which values are there?", None, "home,work,elsewhere")
+ARRIVAL = Question("arrival", "How do values come?", Arrival, Arrival.FILE)
+
+
+def questions(answers: Mapping[str, str]) -> tuple[Question, ...]:
+    """What is asked of somebody with such data, in turn; answers so far decide what follows."""
+    match DataKind(answers[KIND.name]):
         case DataKind.STREAMS:
-            return STREAM, VALUES, COLUMNS, PROMISE
+            return _stream_questions(answers)
         case DataKind.SERIES | DataKind.COLUMN | DataKind.RECORD:
             return FILE, COLUMNS
         case DataKind.EXISTING:
             return FILE, STREAM, COLUMNS
-        case _:
+        case kind:
             assert_never(kind)
+
+
+def _stream_questions(answers: Mapping[str, str]) -> tuple[Question, ...]:
+    values = answers.get(VALUES.name, VALUES.default)
+    recorded = answers.get(HISTORY.name, HISTORY.default) == History.RECORDED
+    asked = [STREAM, VALUES, COLUMNS]
+    # A range of a history would show the values at its ends; so it is named beforehand.
+    if values != ValueKind.NAMES:
+        asked.append(MAP_RANGE if values == ValueKind.MAP else RANGE)
+    asked.append(HISTORY)
+    if recorded:
+        asked.append(PROMISE)
+        if answers.get(PROMISE.name, PROMISE.default) == Promise.TOTAL:
+            asked.append(HORIZON)
+    elif values == ValueKind.NAMES:
+        asked.append(SYMBOLS)
+    return *asked, ARRIVAL
 
 
 PURPOSES = {
@@ -78,6 +119,8 @@ PURPOSES = {
     "plan": "try ways to release, on streams that are made up: what each loses and tells",
     "release": "release the live values; each leaves with what it tells, and no answer is drawn "
     "twice",
+    "serve": "answer values one by one, over HTTP; it prints the access key to put into my.access",
+    "push": "send values to the service, from another terminal, and keep what it answers",
     "audit": "check what left from public things alone, as a stranger could",
     "recover": "guess the true values from what left, as a receiver may: it costs no privacy",
     "compare": "try all methods on the series, side by side; nothing is released",
@@ -126,25 +169,56 @@ def commands(answers: Mapping[str, str]) -> list[str]:
 
 
 def _stream_commands(answers: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
-    fit = f"sfumato fit history.csv --stream {given['stream']}"
+    recorded = History(answers["history"]) is History.RECORDED
+    source = "history.csv" if recorded else "--uniform"
+    model = f"sfumato fit {source} --stream {given['stream']}{_values(answers, given)} -o my.model"
+    if not recorded:
+        rule = "--epsilon 2 --learn"
+    elif Promise(answers["promise"]) is Promise.TOTAL:
+        rule = f"--budget 5 --horizon {given['horizon']}"
+    else:
+        rule = "--epsilon 0.5"
+    plan = [f"sfumato plan --model my.model {rule}"] if recorded else []
+    first = [model, "sfumato explain my.model", *plan]
+    if Arrival(answers["arrival"]) is Arrival.FILE:
+        return [*first, *_from_files(rule)]
+    # A service learns nothing while it answers: what left is learnt from afterwards.
+    served = rule if recorded else "--epsilon 2 --method randomized-response"
+    return [*first, *_from_service(served, answers, given)]
+
+
+def _values(answers: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """The options of `fit` that say what values are."""
     match ValueKind(answers["values"]):
         case ValueKind.NAMES:
-            fit += f" --value {given['columns']}"
+            named = f" --values {given['symbols']}" if "symbols" in given else ""
+            return f" --value {given['columns']}{named}"
         case ValueKind.NUMBERS:
-            fit += f" --value {given['columns']} --bins 12"
+            return f" --value {given['columns']} --bins 12 --range {given['range']}"
         case ValueKind.MAP:
-            x, y = _two(answers["columns"])
-            fit += f" --grid 8x8 --x {shlex.quote(x)} --y {shlex.quote(y)} --units degrees"
-    budget = "--epsilon 0.5"
-    if Promise(answers["promise"]) is Promise.TOTAL:
-        budget = "--budget 5 --horizon 50"
+            x, y = map(shlex.quote, _two(answers["columns"]))
+            return f" --grid 8x8 --x {x} --y {y} --units degrees --range {given['range']}"
+
+
+def _from_files(rule: str) -> list[str]:
     return [
-        f"{fit} -o my.model",
-        "sfumato explain my.model",
-        f"sfumato plan --model my.model {budget}",
-        f"sfumato release live.csv --model my.model {budget} --ledger my.ledger -o private.csv",
+        f"sfumato release live.csv --model my.model {rule} --ledger my.ledger -o private.csv",
         "sfumato audit private.csv --model my.model --ledger my.ledger",
         "sfumato explain my.ledger",
+    ]
+
+
+def _from_service(rule: str, answers: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    column = given["columns"]
+    if ValueKind(answers["values"]) is ValueKind.MAP:
+        column = shlex.quote(",".join(_two(answers["columns"])))
+    columns = f"--stream {given['stream']} --value {column}"
+    return [
+        f"sfumato serve --home my-home --model my.model {rule}",
+        "sfumato push live.csv --to http://localhost:8477 --access-key-file my.access "
+        f"{columns} --source first -o private.csv",
+        "sfumato audit --home my-home --release default",
+        "sfumato explain my-home",
     ]
 
 

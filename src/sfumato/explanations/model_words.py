@@ -12,6 +12,7 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import SIP
 from sfumato.core.printed import shown_up
+from sfumato.explanations.amount_words import NO_PROMISE, amount
 from sfumato.models.clustered_chain import ClusteredChain
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
@@ -33,9 +34,9 @@ def model_words(model: Prior | MarkovChain | StreamModel | Policy) -> tuple[str,
     match model:
         case StreamModel():
             words = [*_table_words(model), *_chain_words(model.chain), _OBSERVER]
-            return "model", [*words, _people(model), _next(model)]
+            return "model", [*words, _people(model)]
         case MarkovChain():
-            return "model", list(_chain_words(model))
+            return "model", [*_chain_words(model), _OBSERVER]
         case Prior():
             return "prior", list(_prior_words(model))
         case Policy():
@@ -45,25 +46,35 @@ def model_words(model: Prior | MarkovChain | StreamModel | Policy) -> tuple[str,
 
 
 _OBSERVER = (
-    "It is what an observer is assumed to know before anything leaves; the model-free certificate "
-    "(LDP) of a release holds even if he knows something else."
+    f"{NO_PROMISE}: it is what an observer is assumed to know before anything leaves. The "
+    "model-free certificate (LDP) of a release holds even if he knows something else."
 )
 
 
-def _next(model: StreamModel) -> str:
-    """The command that goes on from here."""
-    if model.cycle is None:
-        return "next: sfumato plan --model FILE --epsilon 0.5"
-    times = "" if model.cycle.in_turn else " --time COLUMN --keep COLUMN"
-    return f"next: sfumato release INPUT --model FILE{times} --epsilon 0.5 -o OUTPUT"
+def model_next(model: Prior | MarkovChain | StreamModel | Policy, file: str) -> str:
+    """The command that goes on from a file, without the name of the program."""
+    match model:
+        case StreamModel() if model.cycle is not None:
+            times = "" if model.cycle.in_turn else " --time COLUMN --keep COLUMN"
+            return f"release INPUT --model {file}{times} --epsilon 0.5 -o OUTPUT"
+        case StreamModel() | MarkovChain():
+            return f"plan --model {file} --epsilon 0.5"
+        case Prior():
+            return f"privatize INPUT -c COLUMN --epsilon 1 --prior {file} -o OUTPUT"
+        case Policy():
+            return (
+                f"release INPUT --model MODEL --epsilon {model.epsilon} --policy {file} -o OUTPUT"
+            )
+        case _:
+            assert_never(model)
 
 
 def _people(model: StreamModel) -> str:
     """What it tells of those it was made from."""
     if model.private is not None:
         return (
-            f"To the people of its history it promises {model.private}; each further model of "
-            "the same people adds to that."
+            f"To the people of its history it promises {model.private}, in nats; each further "
+            "model of the same people adds to that."
         )
     if model.learnt is not None:
         return (
@@ -93,6 +104,7 @@ def set_words(chains: PlausibleChains) -> Iterator[str]:
         yield "Of at least one step it says nothing yet: its probability may be anything."
     else:
         yield f"The least known step lies in an interval {shown_up(chains.widest, 3)} wide."
+    yield f"{NO_PROMISE}: an audit says what a release leaks under the worst of them."
 
 
 def version_words(learnt: LearntVersions) -> Iterator[str]:
@@ -108,7 +120,10 @@ def version_words(learnt: LearntVersions) -> Iterator[str]:
             f"{version} (from {version.telling:,} context-free values of {version.streams:,} "
             f"streams).{sure}"
         )
-    yield "next: sfumato audit TABLE --model MODEL learns them again"
+    yield (
+        f"{NO_PROMISE}: the plan of the release does, and an audit learns every version again from "
+        "what left."
+    )
 
 
 def _table_words(model: StreamModel) -> Iterator[str]:
@@ -193,6 +208,7 @@ def _prior_words(prior: Prior) -> Iterator[str]:
         f"The likeliest is {prior.alphabet.labels[most]!r}, with "
         f"{100 * float(prior.probabilities[most]):.3g} %."
     )
+    yield f"{NO_PROMISE}: it is what an observer is assumed to know before anything leaves."
 
 
 def _policy_words(policy: Policy) -> Iterator[str]:
@@ -203,11 +219,14 @@ def _policy_words(policy: Policy) -> Iterator[str]:
         f"A compiled policy for {policy.size:,} values: it {kept}, so that a release need not "
         "wait for a solver."
     )
-    yield f"A step may leak {SIP(policy.epsilon)} under the model it was compiled for."
+    yield (
+        f"A step may tell at most {amount(SIP(policy.epsilon))} to an observer who knows the model "
+        "it was compiled for."
+    )
     report = policy.report
     yield (
-        f"When it was compiled it lost {100 * report.extra_loss:.2g} % more than the best channel "
-        f"of each of {report.steps:,} steps."
+        f"When it was compiled it lost {100 * report.extra_loss:.2g} % more, over {report.steps:,} "
+        "simulated steps, than solving each of them on the spot."
     )
     yield "It changes how fast and how well values leave, never what is certified of them."
 

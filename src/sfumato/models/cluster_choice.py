@@ -1,4 +1,4 @@
-"""How many kinds of people there are: the number of chains that foretells streams held out."""
+"""How many kinds of people there are: the number of chains that predicts streams held out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FOLDS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterChoice:
-    """How well mixtures that were fitted to other streams foretell each stream.
+    """How well mixtures that were fitted to other streams predict each stream.
 
     Attributes:
         scores: For each number of clusters that was tried, the log probability of each stream.

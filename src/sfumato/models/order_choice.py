@@ -1,4 +1,4 @@
-"""How many past values matter: the order that foretells the outputs of streams it has not seen."""
+"""How many past values matter: the order that predicts the outputs of streams it has not seen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVERY = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """How well chains that were learnt from some streams foretell the outputs of others.
+    """How well chains that were learnt from some streams predict the outputs of others.
 
     Attributes:
         scores: For each order that was tried, the log probability of each stream held out.

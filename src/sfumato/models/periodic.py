@@ -148,7 +148,7 @@ class PeriodicChain:
             smoothing: Pseudo-counts per follower that a context has, as in `MarkovChain.fit`.
             floor: Least probability of any transition, greater than 0.
             sharing: How many transitions the rows of all phases together count as in each row of a
-                phase; if not given, as many as foretell the history best when each transition in
+                phase; if not given, as many as predict the history best when each transition in
                 turn is left out.
 
         Examples:

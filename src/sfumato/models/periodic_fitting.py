@@ -110,7 +110,7 @@ def shared_parts(
 
 
 def best_sharing(counts: PhaseCounts) -> float:
-    r"""The weight of all phases together under which each transition is best foretold by the rest.
+    r"""The weight of all phases together under which each transition is best predicted by the rest.
 
     $$\sum_{h,x,y} c_{hxy} \log
         \frac{c_{hxy} - 1 + \kappa (c_{xy} - 1)/(c_x - 1)}{c_{hx} - 1 + \kappa}$$

@@ -209,7 +209,7 @@ def _remarks(rules: SeriesRules, answers: Sequence[Answer], position: Position) 
 def _promised(rules: SeriesRules) -> str:
     """Differential privacy of a series, in words."""
     promise = rules.method.guarantee
-    slack = f", but for a chance of {shown_up(promise.delta)}" if promise.delta else ""
+    slack = f", except with probability {shown_up(promise.delta)}" if promise.delta else ""
     amount = f"{shown_up(promise.epsilon)} nats of differential privacy"
     return f"{amount} at {rules.method.unit.value}{slack}"
 

@@ -146,6 +146,16 @@ def commitment_of(secret: bytes) -> str | None:
     return key_commitment(secret) if _unguessable(secret) else None
 
 
+def is_commitment(text: str) -> bool:
+    """Whether a text is what `key commit` prints.
+
+    Examples:
+        >>> is_commitment(64 * "0"), is_commitment(f"town 2026:{64 * '0'}"), is_commitment("town")
+        (True, True, False)
+    """
+    return _COMMITMENT.fullmatch(text.strip()) is not None
+
+
 def is_committed(secret: bytes, commitment: str) -> bool:
     """Whether a commitment is to this key, and to the name that it says.
 

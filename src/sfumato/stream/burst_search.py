@@ -244,7 +244,7 @@ class _Tries:
 
 
 def _check_steady(plan: Plan) -> None:
-    """Refuse a model of which streams cannot be foretold without their times."""
+    """Refuse a model of which streams cannot be predicted without their times."""
     if isinstance(plan.model, PeriodicChain):
         rule = "be one under a chain that does not change with time, to seek bursts for"
         raise InvalidParameter("plan", "one with phases", rule)

@@ -49,7 +49,7 @@ class ClusteredFitReport(FitReport):
 
     Attributes:
         clusters: The clusters, the most common one first.
-        gain: Nats a value by which mixtures fitted to other streams foretell a stream better than
+        gain: Nats a value by which mixtures fitted to other streams predict a stream better than
             one chain fitted to them.
         gain_error: Its standard error, over streams.
         tried: The same gain of each number of clusters that was tried.
@@ -73,7 +73,7 @@ def fit_mixture(
     Args:
         encoding: How raw values became symbols.
         paths: Places of the symbols of each stream.
-        clusters: How many chains, or "auto": as many as foretell streams held out.
+        clusters: How many chains, or "auto": as many as predict streams held out.
         smoothing: Pseudo-counts per follower, and the least probability of any transition.
         progress: Called with the number of fits done so far.
     """
@@ -84,12 +84,12 @@ def fit_mixture(
     )
     number = choice.clusters if clusters == AUTO else max(tried)
     if number == 1:
-        rule = "not be given: no mixture foretells streams held out better than one chain does"
+        rule = "not be given: no mixture predicts streams held out better than one chain does"
         raise InvalidParameter("--clusters", clusters, rule)
     found = fit_clusters(encoding.alphabet, paths, number, smoothing=pseudo, floor=floor)
     report = _report(found, paths, choice)
     if clusters == AUTO and number == max(TRIED):
-        most = f"{number} clusters are the most that auto tries: more may foretell better"
+        most = f"{number} clusters are the most that auto tries: more may predict better"
         report = replace(report, warnings=(*report.warnings, f"{most} (--clusters {2 * number})"))
     return found.chain, report
 
@@ -150,7 +150,7 @@ def _warnings(clusters: Sequence[Cluster], gain: float, error: float) -> list[st
     warnings = []
     if not gain > 2 * error:
         warnings.append(
-            "the mixture foretells streams held out no better than one chain does, by two standard "
+            "the mixture predicts streams held out no better than one chain does, by two standard "
             "errors: people may not differ, or not enough of them were seen"
         )
     few = min(cluster.streams for cluster in clusters)
@@ -182,7 +182,7 @@ def cluster_words(report: ClusteredFitReport) -> list[str]:
             f"({cluster.streams:.1f}); {100 * cluster.stays:.0f} % of its values stay; {often}"
         )
     lines.append(
-        f"a value of streams held out is foretold better by {report.gain:.4f} nats than by one "
+        f"a value of streams held out is predicted better by {report.gain:.4f} nats than by one "
         f"chain (standard error {report.gain_error:.4f})"
     )
     return lines

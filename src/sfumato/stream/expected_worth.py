@@ -1,4 +1,4 @@
-"""What a release by a policy is worth beside silence, foretold under its model."""
+"""What a release by a policy is worth beside silence, predicted under its model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VALUES, _PATHS = 20, 16
 def expected_worth(plan: Plan) -> tuple[float, float] | None:
     """What one of the first values is expected to lose, and what the best constant loses.
 
-    None where that is not foretold: batches, libraries, models that change with time, and those
+    None where that is not predicted: batches, libraries, models that change with time, and those
     to which all constants are alike.
 
     Examples:

@@ -96,7 +96,7 @@ def fit_table(
         batch: Fit a library of patterns of so many successive values.
         patterns: How many patterns to keep.
         clusters: Fit a mixture of so many chains, each stream following one of them; "auto" for
-            as many as foretell streams held out.
+            as many as predict streams held out.
         missing: What becomes of a missing value: refuse; drop, so that its neighbours follow each
             other; symbol, one of its own; skip, so that its neighbours do not.
         cycle: Fit a chain that changes with time, with these phases.

@@ -111,10 +111,11 @@ def _few_starts(paths: Sequence[Ints], order: int) -> list[str]:
     if known >= _KNOWN_STARTS or length < _LONG:
         return []
     return [
-        f"how streams begin was seen in {streams} {'stream' if streams == 1 else 'streams'} only, "
-        f"of {length:,.0f} values on average: the model begins {1 - known:.0%} as streams are in "
-        "the long run; if those to be released begin as recorded ones do, fit it to streams cut "
-        "as they are"
+        f"only {streams} {'stream shows' if streams == 1 else 'streams show'} how a stream begins "
+        f"(they have {length:,.0f} values on average), so the model takes the first value of a "
+        f"stream to be {1 - known:.0%} like any later one. If the streams that you will release "
+        "begin in a special way (each day in bed, say), cut the history into such pieces, each "
+        "with a stream name of its own, and fit again"
     ]
 
 

@@ -2,7 +2,7 @@
 
 Whoever receives a release can do the same, so it costs no privacy. A learner has no way to a true
 value: what it gets are outputs, and how likely each symbol was to make them. How much what it has
-found is worth is part of the report: whether it foretells outputs of streams that were held out
+found is worth is part of the report: whether it predicts outputs of streams that were held out
 better than the model of the release does, and which chains the outputs have not ruled out.
 """
 
@@ -55,7 +55,7 @@ class Learning:
         log_likelihood: Log probability of the outputs under the chain, up to a constant.
         model_log_likelihood: The same under the model of the release.
         independent_log_likelihood: The same for values that are independent, at their best.
-        gain: Nats a value by which a chain learnt from some streams foretells the outputs of
+        gain: Nats a value by which a chain learnt from some streams predicts the outputs of
             others better than the model of the release.
         gain_error: Its standard error.
         plausible: Chains of order 1 that the outputs have not ruled out; None where nothing is
@@ -97,7 +97,7 @@ class Learning:
 
     @property
     def beats_model(self) -> bool:
-        """Whether it foretells better than the model of the release, by two standard errors."""
+        """Whether it predicts better than the model of the release, by two standard errors."""
         return self.gain > 2 * self.gain_error
 
 

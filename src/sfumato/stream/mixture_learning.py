@@ -43,7 +43,7 @@ class MixtureLearning:
         telling: Of how many of them an output told anything.
         log_likelihood: Log probability of the outputs under it, up to a constant.
         common_log_likelihood: The same under the one chain that was learnt from all streams.
-        gain: Nats a value by which a mixture learnt from some streams foretells the outputs of
+        gain: Nats a value by which a mixture learnt from some streams predicts the outputs of
             others better than one chain learnt from them.
         gain_error: Its standard error.
         converged: Whether learning had settled.
@@ -61,7 +61,7 @@ class MixtureLearning:
 
     @property
     def people_differ(self) -> bool:
-        """Whether it foretells better than one chain, by two standard errors."""
+        """Whether it predicts better than one chain, by two standard errors."""
         return self.gain > 2 * self.gain_error
 
 
@@ -80,7 +80,7 @@ def learn_mixture(
         released: What left: from `read_tracks`, or the events of each stream from its first moment
             on.
         plan: The rule of the release, value by value.
-        clusters: How many chains, or "auto": as many as foretell the outputs of streams held out.
+        clusters: How many chains, or "auto": as many as predict the outputs of streams held out.
         smoothing: Pseudo-counts of each value after each.
         floor: Least probability of any transition.
         progress: Called with the number of passes over the outputs so far.
@@ -117,7 +117,7 @@ def learn_mixture(
     choice = _held_out(*asked, clusters, smoothing, floor)
     number = choice.clusters if clusters == AUTO else max(choice.scores)
     if number == 1:
-        rule = "not be given: no mixture foretells the outputs of streams held out better than one "
+        rule = "not be given: no mixture predicts the outputs of streams held out better than one "
         raise InvalidParameter("--clusters", clusters, rule + "chain does")
     found = learn_clusters(*asked, number, smoothing=smoothing, floor=floor, progress=progress)
     gain, error = choice.gain(number)

@@ -87,7 +87,7 @@ def periodic_report(
     phases: Sequence[Ints],
     smoothing: tuple[float, float],
 ) -> FitReport:
-    """What a chain with phases rests on: what one without them would, and what phases foretell."""
+    """What a chain with phases rests on: what one without them would, and what phases predict."""
     counts = count_by_phase(paths, phases, chain.size, chain.cycle.phases)
     common = MarkovChain(chain.alphabet, 1, *smoothed_parts(counts.together, 1, *smoothing))
     seen = np.asarray(counts.together.moves.sum(axis=1)).ravel()

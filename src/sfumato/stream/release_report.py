@@ -25,7 +25,7 @@ class ReleaseReport:
             that under the worst chain of the set.
         confidence: Probability that the true chain is in the set; 1 where that is assumed.
         expected_loss: What a value was expected to cost, under the model, or the estimate of a
-            release that learns; None in batches and by a policy, where `plan` foretells it.
+            release that learns; None in batches and by a policy, where `plan` predicts it.
         silent_loss: What the best constant would have cost, under the same.
     """
 

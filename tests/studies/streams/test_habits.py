@@ -35,7 +35,7 @@ def test_every_value_of_a_set_has_a_phase_and_halves_are_apart(read: habits.Habi
     assert len(found.owners) == 9
 
 
-def test_what_is_foretold_is_the_probability_of_the_streams() -> None:
+def test_what_is_predicted_is_the_probability_of_the_streams() -> None:
     found = check_ins(QUICK, 3)
     chain = MODELS[-1].fit(found)
     assert isinstance(chain, PeriodicChain)
@@ -57,18 +57,18 @@ def test_streams_that_were_told_the_same_part_where_their_phases_do() -> None:
         held_out(plan, found.kept[:, :5])
 
 
-def test_a_rhythm_is_foretold_by_the_hour_and_differences_are_those_to_the_first(
+def test_a_rhythm_is_predicted_by_the_hour_and_differences_are_those_to_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(habits, "FEW", 5)
     points = habit_points((HabitTask(6.0, 12, town_days),), QUICK)
     assert [point.model for point in points] == [model.name for model in MODELS]
     first, *_, hourly = points
-    assert first.foretold_more == first.loss_more == first.foretold_error == 0.0
-    assert hourly.foretold - first.foretold == pytest.approx(hourly.foretold_more)
-    assert hourly.foretold_more > 2 * hourly.foretold_error > 0
+    assert first.predicted_more == first.loss_more == first.predicted_error == 0.0
+    assert hourly.predicted - first.predicted == pytest.approx(hourly.predicted_more)
+    assert hourly.predicted_more > 2 * hourly.predicted_error > 0
     facts = habits_study._facts(points)
-    assert len(facts) == len(MODELS) - 1 and "foretells more" in facts[-1]
+    assert len(facts) == len(MODELS) - 1 and "predicts more" in facts[-1]
 
 
 def test_check_ins_are_compared_with_a_mixture_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_check_ins_are_compared_with_a_mixture_too(monkeypatch: pytest.MonkeyPat
     (task,) = habits.CHECK_IN_TASKS
     points = habit_points((task,), QUICK)
     assert [point.model for point in points] == [*(m.name for m in MODELS), "2 clusters"]
-    assert points[-1].foretold_more > 0
+    assert points[-1].predicted_more > 0
     work = habits_study.habit_work((task,), QUICK)
     assert work.steps == len(points)
     monkeypatch.setattr(habits, "choose_clusters", lambda *_: SimpleNamespace(clusters=1))

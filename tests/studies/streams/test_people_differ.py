@@ -14,7 +14,7 @@ from tests.models.test_cluster_fitting import people
 from tests.shell.running import done
 
 
-def test_what_beliefs_foretell_is_what_streams_score() -> None:
+def test_what_beliefs_predict_is_what_streams_score() -> None:
     model, paths = people(1, 6, 9)
     found = scores(model, np.array(paths))
     assert found == pytest.approx(stream_scores(model, StreamCounts.of(paths, 3)), abs=1e-6)
@@ -31,7 +31,7 @@ def test_people_are_compared_by_one_command(
     assert list(records) == [ONE, "order 2", MIXTURE]
     assert records[MIXTURE]["worst"] <= 1e-9
     assert records[ONE]["stated"] == pytest.approx(3.0, abs=1e-6)
-    assert records[ONE]["foretold_more"] == 0
+    assert records[ONE]["predicted_more"] == 0
 
 
 def point(model: str, **numbers: float) -> PeoplePoint:
@@ -43,15 +43,15 @@ def point(model: str, **numbers: float) -> PeoplePoint:
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        (0.1, 0.02, "3 clusters foretell more than one chain, and lose less"),
-        (0.03, 0.02, "3 clusters foretell no more and no less than one chain, and lose no more"),
-        (-0.1, 0.02, "3 clusters foretell less than one chain, and lose more"),
+        (0.1, 0.02, "3 clusters predict more than one chain, and lose less"),
+        (0.03, 0.02, "3 clusters predict no more and no less than one chain, and lose no more"),
+        (-0.1, 0.02, "3 clusters predict less than one chain, and lose more"),
     ],
 )
 def test_the_numbers_decide_what_is_said(more: float, error: float, words: str) -> None:
     first = point(ONE, worst=1.5)
     own = point(
-        MIXTURE, foretold_more=more, foretold_error=error, loss_more=-more, loss_error=error
+        MIXTURE, predicted_more=more, predicted_error=error, loss_more=-more, loss_error=error
     )
     (said,) = people_study.facts([first, own])
     assert words in said

@@ -51,7 +51,7 @@ export function charges(found, rows, model = "Under the model", free = "Whatever
   return [["sip", model], ["ldp", free]].filter(([name]) => rows.some((row) => row[name] !== null))
     .map(([name, words]) => ({ name: words, number: true, of: (row) => up(row[name]) }));
 }
-export const promised = (promise) => `${up(promise.epsilon)} nats of differential privacy at ${promise.level}${promise.delta ? `, but for a chance of ${up(promise.delta)}` : ""}, whatever the model`;
+export const promised = (promise) => `${up(promise.epsilon)} nats of differential privacy at ${promise.level}${promise.delta ? `, except with probability ${up(promise.delta)}` : ""}, whatever the model`;
 export const listing = (found, words) => (found.promise ? `${words}; each has ${promised(found.promise)}` : `${words}, and what was charged to them in nats`);
 
 export function tile(name, figure, unit, note, share, kind = "") {

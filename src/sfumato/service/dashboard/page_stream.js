@@ -99,7 +99,7 @@ function figures(budget) {
   const promise = budget.promise;
   if (promise) {
     return [tile("Answers", count(budget.answers), "", budget.rule),
-      tile("Differential privacy", up(promise.epsilon), nats(), `of all values together, at ${promise.level}, whatever the model${promise.delta ? `; but for a chance of ${up(promise.delta)}` : ""}`),
+      tile("Differential privacy", up(promise.epsilon), nats(), `of all values together, at ${promise.level}, whatever the model${promise.delta ? `; except with probability ${up(promise.delta)}` : ""}`),
       tile("Values to come", count(budget.steps_left), "", `of ${count(budget.steps)} that the noise is for`, budget.steps_left / budget.steps)];
   }
   return [

@@ -1,7 +1,7 @@
 """Streams with a daily rhythm: the demo's town, a household's power, and check-ins at any hour.
 
 Every set is parted by people (of the household, by days): models are learnt from one half, and what
-they foretell and lose is measured on the other. Each value has a phase, which is public.
+they predict and lose is measured on the other. Each value has a phase, which is public.
 """
 
 from __future__ import annotations

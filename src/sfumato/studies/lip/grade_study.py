@@ -89,7 +89,7 @@ def _run(
         stand_ins=[f"grades in {one.name}" for one in subjects if one.stand_in],
         captions={
             "budgets": "Loss against the budget that each mechanism is given",
-            "leakages": "Loss against what leaks to who predicts from all that is known",
+            "leakages": "Loss against what leaks to somebody who predicts from all that is known",
         },
     )
 
@@ -160,8 +160,8 @@ def _bounded_against_global(found: Losses) -> list[Claim]:
     told = ", ".join(f"{sum(won)} of {len(won)} ({size} classes)" for size, won in better.items())
     small, large = better[sizes[0]], better[sizes[-1]]
     reason = (
-        "guarantees differ: the global channel leaks up to twice as much to who predicts; and "
-        "which is better turns with epsilon more than with the number of classes"
+        "guarantees differ: the global channel leaks up to twice as much to somebody who predicts; "
+        "and which is better turns with epsilon more than with the number of classes"
     )
     claims = []
     for words, held in (

@@ -1,6 +1,6 @@
-"""Do habits help: what models with and without them foretell, and lose at the same budget.
+"""Do habits help: what models with and without them predict, and lose at the same budget.
 
-A model is added by one line in `MODELS`: a name, and how it is fitted to a set. What it foretells
+A model is added by one line in `MODELS`: a name, and how it is fitted to a set. What it predicts
 follows from its beliefs, what it loses from a plan; anything that `Plan` takes will do.
 """
 
@@ -154,7 +154,7 @@ class _Measured(Measured):
         plan = Plan(model, total, found.loss, purpose=Purpose.SIMULATION)
         capped = _lost(model, found, PerStep(SIP(CAP)), seed)
         return cls(
-            foretold=scores(model, found) / values,
+            predicted=scores(model, found) / values,
             loss=_lost(model, found, total, seed)[0],
             capped=capped[0],
             charged=capped[1],

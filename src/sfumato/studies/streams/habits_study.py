@@ -12,7 +12,7 @@ from sfumato.studies.streams.habits import HabitPoint, HabitTask
 from sfumato.studies.study import Findings, Setting, Work
 
 _COLUMNS = (
-    "data, model|foretold, nats a value|more|loss, total|more|loss, cap (charge)|more|silent|"
+    "data, model|predicted, nats a value|more|loss, total|more|loss, cap (charge)|more|silent|"
     "to who knows hours"
 )
 
@@ -43,8 +43,8 @@ def habit_work(tasks: tuple[HabitTask, ...], setting: Setting) -> Work:
 def _row(point: HabitPoint) -> list[str]:
     return [
         f"{point.data}: {point.model}",
-        f"{point.foretold:.3f}",
-        f"{point.foretold_more:+.3f} +- {2 * point.foretold_error:.3f}",
+        f"{point.predicted:.3f}",
+        f"{point.predicted_more:+.3f} +- {2 * point.predicted_error:.3f}",
         f"{point.loss:.3f}",
         f"{point.loss_more:+.3f} +- {2 * point.loss_error:.3f}",
         f"{point.capped:.3f} ({point.capped_charge:.2f})",
@@ -61,7 +61,7 @@ def _facts(points: Sequence[HabitPoint]) -> list[str]:
         if point.model == points[0].model:
             continue
         first = next(one for one in points if one.data == point.data)
-        told = _compared(point.foretold_more, point.foretold_error, "foretells more", "less")
+        told = _compared(point.predicted_more, point.predicted_error, "predicts more", "less")
         lost = _compared(-point.loss_more, point.loss_error, "loses less", "more")
         share = -point.loss_more / first.loss
         facts.append(

@@ -28,14 +28,14 @@ class Measured:
     """What was measured of a model, stream by stream and per value.
 
     Attributes:
-        foretold: Logarithm of the probability of a value given all before it.
+        predicted: Logarithm of the probability of a value given all before it.
         loss: Loss under the total.
         capped: Loss where each value may leak `CAP`.
         charged: What it leaked then.
         silent: Loss of the best guess under the model if nothing is told.
     """
 
-    foretold: Floats
+    predicted: Floats
     loss: Floats
     capped: Floats
     charged: Floats
@@ -55,9 +55,9 @@ class ModelPoint:
         people: Whose they are.
         total: Nats of a whole stream,
         every: in bursts so many values apart.
-        foretold: Mean logarithm of the probability of a value given all before it, in nats.
-        foretold_more: How much more than under the first model,
-        foretold_error: and the standard error of that over people.
+        predicted: Mean logarithm of the probability of a value given all before it, in nats.
+        predicted_more: How much more than under the first model,
+        predicted_error: and the standard error of that over people.
         loss: Loss under the total.
         loss_more: How much more than under the first model,
         loss_error: and the standard error of that over people.
@@ -76,9 +76,9 @@ class ModelPoint:
     people: int
     total: float
     every: int
-    foretold: float
-    foretold_more: float
-    foretold_error: float
+    predicted: float
+    predicted_more: float
+    predicted_error: float
     loss: float
     loss_more: float
     loss_error: float
@@ -98,7 +98,7 @@ class ModelPoint:
         task: BurstTask,
     ) -> ModelPoint:
         """A model beside the first one, on the same streams with the same coins."""
-        foretold, capped = own.foretold - first.foretold, own.capped - first.capped
+        predicted, capped = own.predicted - first.predicted, own.capped - first.capped
         more = own.loss - first.loss
         return ModelPoint(
             data=found.name,
@@ -109,9 +109,9 @@ class ModelPoint:
             people=len(np.unique(found.owners)),
             total=task.total,
             every=task.every,
-            foretold=float(own.foretold.mean()),
-            foretold_more=float(foretold.mean()),
-            foretold_error=clustered_error(foretold, found.owners),
+            predicted=float(own.predicted.mean()),
+            predicted_more=float(predicted.mean()),
+            predicted_error=clustered_error(predicted, found.owners),
             loss=float(own.loss.mean()),
             loss_more=float(more.mean()),
             loss_error=clustered_error(more, found.owners),

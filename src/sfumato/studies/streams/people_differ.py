@@ -1,6 +1,6 @@
-"""People differ: what a mixture of chains foretells and loses beside one chain for everybody.
+"""People differ: what a mixture of chains predicts and loses beside one chain for everybody.
 
-Models are fitted to one half of the people; what they foretell and lose is measured on the other.
+Models are fitted to one half of the people; what they predict and lose is measured on the other.
 Every model has the same budget, certified under itself. The certificate of one chain presumes that
 the adversary knows no more than that chain: what such a release leaks to somebody who knows the
 mixture is computed, too.
@@ -130,7 +130,7 @@ class _Measured(Measured):
         capped = held_out(Plan(model, PerStep(SIP(CAP)), found.loss), found.kept, seed)
         stated, leaked = leakages(model, truth, found, total, seed)
         return cls(
-            foretold=scores(model, found.kept) / task.values,
+            predicted=scores(model, found.kept) / task.values,
             loss=held_out(Plan(model, total, found.loss), found.kept, seed).received,
             capped=capped.received,
             charged=capped.charged,

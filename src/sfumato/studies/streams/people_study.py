@@ -10,7 +10,7 @@ from sfumato.studies.streams.people_differ import PeoplePoint
 from sfumato.studies.study import Findings, Setting, Work
 
 _COLUMNS = (
-    "data, model (chains)|foretold, nats a value|more|loss, total|more|loss, cap (charge)|more|"
+    "data, model (chains)|predicted, nats a value|more|loss, total|more|loss, cap (charge)|more|"
     "charged, stream|leaked to who knows clusters|most beyond the charge|silent"
 )
 
@@ -37,8 +37,8 @@ def prepare(setting: Setting) -> Work:
 def _row(point: PeoplePoint) -> list[str]:
     return [
         f"{point.data}: {point.model} ({point.clusters})",
-        f"{point.foretold:.3f}",
-        f"{point.foretold_more:+.3f} +- {2 * point.foretold_error:.3f}",
+        f"{point.predicted:.3f}",
+        f"{point.predicted_more:+.3f} +- {2 * point.predicted_error:.3f}",
         f"{point.loss:.3f} {point.unit}",
         f"{point.loss_more:+.3f} +- {2 * point.loss_error:.3f}",
         f"{point.capped:.3f} ({point.capped_charge:.2f})",
@@ -51,7 +51,7 @@ def _row(point: PeoplePoint) -> list[str]:
 
 
 def facts(points: Sequence[PeoplePoint]) -> list[str]:
-    """What follows for each set: whether clusters foretell more, and lose less."""
+    """What follows for each set: whether clusters predict more, and lose less."""
     found = []
     for point in points:
         if point.model != study.MIXTURE:
@@ -60,7 +60,7 @@ def facts(points: Sequence[PeoplePoint]) -> list[str]:
         if point.clusters == 1:
             found.append(f"{point.data}: streams held out speak for one kind of people")
             continue
-        told = _compared(point.foretold_more, point.foretold_error, "foretell more", "less")
+        told = _compared(point.predicted_more, point.predicted_error, "predict more", "less")
         lost = _compared(-point.loss_more, point.loss_error, "lose less", "more")
         found.append(
             f"{point.data}: {point.clusters} clusters {told} than one chain, and {lost} at the "

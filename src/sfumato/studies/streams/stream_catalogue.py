@@ -39,7 +39,7 @@ STREAM_STUDIES: tuple[Study, ...] = (
     ),
     Study(
         "habits",
-        "Do habits help? What chains of order 1 and 2 and one that changes with the hour foretell "
+        "Do habits help? What chains of order 1 and 2 and one that changes with the hour predict "
         "of people they have not seen, and lose at the same budget: the demo's town, a household.",
         "sfumato.studies.streams.habits_study",
         data=(files.POWER,),
@@ -54,8 +54,9 @@ STREAM_STUDIES: tuple[Study, ...] = (
     ),
     Study(
         "people-differ",
-        "People differ: what a mixture of chains foretells of people it has not seen, and loses at "
-        "the same budget, beside one chain for everybody; and what that leaks to who knows better.",
+        "People differ: what a mixture of chains predicts of people it has not seen, and loses at "
+        "the same budget, beside one chain for everybody; and what that leaks to somebody who "
+        "knows more.",
         "sfumato.studies.streams.people_study",
         data=(files.ACTIVITIES, files.VISITS, files.CLICKS, files.BIKE_STATIONS),
         minutes="some",

@@ -51,23 +51,23 @@ def _response(point: TotalPoint) -> float:
 
 
 def habits(points: Sequence[HabitPoint], path: str | Path) -> None:
-    """Loss against what is foretold: one panel a set, one point a model, with two errors."""
+    """Loss against what is predicted: one panel a set, one point a model, with two errors."""
     names = list(dict.fromkeys(point.data for point in points))
     figure, panels = new_figure(3.6 * len(names), 3.4, columns=len(names))
     for axes, name in zip(panels if len(names) > 1 else [panels], names, strict=True):
         here = [point for point in points if point.data == name]
         for point, colour in zip(here, (GREY, ORANGE, BLUE, GREEN, DARK), strict=False):
             axes.errorbar(
-                point.foretold,
+                point.predicted,
                 point.loss,
-                xerr=2 * point.foretold_error,
+                xerr=2 * point.predicted_error,
                 yerr=2 * point.loss_error,
                 fmt="o",
                 color=colour,
                 label=point.model,
             )
         axes.set_title(name, fontsize=9)
-        axes.set_xlabel("foretold, nats a value")
+        axes.set_xlabel("predicted, nats a value")
         axes.set_ylabel(f"loss at the same total ({here[0].unit})")
         axes.legend(frameon=False, fontsize=8)
     save_figure(figure, path)
