@@ -197,3 +197,20 @@ def test_a_ledger_of_days_takes_no_weeks(town: Path) -> None:
     done("release", live, *model, *DAILY, "-o", town / "private.csv")
     weekly = ("--budget", 2, "--per", "week", "--cap", 0.5, "--method", "calibrated", *TIMES)
     assert "--per" in refused(live, *model, *weekly, "-o", town / "p.csv")
+
+
+def test_a_receiver_reads_the_file_or_the_ledger_with_or_without_a_policy(town: Path) -> None:
+    live, private = table(town / "live.csv", NIGHT, 10), town / "private.csv"
+    model, ledger = ("-m", town / "town.model"), ("--ledger", town / "l.ledger")
+    done("release", live, *model, *DAILY, *GOES_ON, *ledger, "-o", private)
+    done("recover", private, *model, "-o", town / "one.csv")
+    done("recover", *model, *ledger, "-o", town / "two.csv")
+    assert (town / "one.csv").read_text() == (town / "two.csv").read_text()
+    done("attack", private, *model, "--against", live)
+    daily = ("--budget", 2, "--per", "day", "--cap", 0.5)
+    done("compile", *model, *daily, "-o", town / "town.policy")
+    given = (*model, *daily, *TIMES, *GOES_ON, "--policy", town / "town.policy")
+    done("release", live, *given, "-o", town / "quick.csv")
+    asked = ("--policy", town / "town.policy", "-o", town / "three.csv")
+    done("recover", town / "quick.csv", *model, *asked)
+    assert len(rows(town / "three.csv")) == len(rows(private))
