@@ -51,7 +51,7 @@ def test_a_required_budget_is_for_so_many_values(
     assert found == [] if kept else len(found) == 1
 
 
-@pytest.mark.parametrize("limit", ["much", "1/decade", "1/0", "-1", "nan", "1/2.5"])
+@pytest.mark.parametrize("limit", ["much", "1/decade", "1/Day", "day", "1/0", "-1", "nan", "1/2.5"])
 def test_a_limit_that_means_nothing_is_refused(scenes: dict[str, Scene], limit: str) -> None:
     model = load(scenes["csv"].model)
     assert isinstance(model, StreamModel)

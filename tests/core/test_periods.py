@@ -56,7 +56,7 @@ def test_weeks_begin_on_mondays_and_months_on_their_first_days() -> None:
     assert month.at(datetime(2024, 2, 29, 23, 59)) + 1 == month.at(datetime(2024, 3, 1))
 
 
-@given(st.decimals(-(10**20), 10**20, places=6), st.integers(1, 10**6))
+@given(st.decimals(-(10**18), 10**18, places=6), st.integers(1, 10**6))
 def test_numbers_are_counted_exactly(number: Decimal, length: int) -> None:
     index = Period(str(length)).at(number)
     assert index * length <= Fraction(number) < (index + 1) * length

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -1102,9 +1103,12 @@ def _runnable(step: Step, place: int) -> Step:
 
 def _readme() -> Iterator[Case]:
     fitted = "fit history.csv --stream user --value place -o city.model"
+    seen = Counter[str]()
     for steps in readme_blocks():
-        words = itertools.takewhile(str.isalpha, steps[0].split())
-        yield Case(f"readme-{'-'.join(words)}", (fitted, *steps), silent=1, slow=True)
+        words = "-".join(itertools.takewhile(str.isalpha, steps[0].split()))
+        seen[words] += 1
+        name = words if seen[words] == 1 else f"{words}-{seen[words]}"
+        yield Case(f"readme-{name}", (fitted, *steps), silent=1, slow=True)
 
 
 SLOW = (

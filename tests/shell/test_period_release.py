@@ -1,7 +1,7 @@
 """`release --per`: a budget for each day of event time, kept, resumed, audited and explained."""
 
 import csv
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ def test_no_day_is_passed_each_is_used_and_an_audit_says_so(town: Path, zone: st
     assert audited(town, "--require-budget", "0.5/value").code == 0
     words = done("explain", f"{private}.plan.json").out
     assert "In each day of event time" in words and "twice as much" in words
+    assert "Its periods" in words and "Its model changes with time" not in words
 
 
 def test_a_ledger_goes_on_in_the_middle_of_a_day(town: Path) -> None:
@@ -139,3 +140,77 @@ def test_times_that_tell_no_period_are_refused(town: Path, when: str, rule: str)
     (town / "live.csv").write_text(f"user,when,place\nann,{when},home\n")
     asked = ("--budget", 2, "--per", "hour", "--cap", 1, *TIMES, "-o", town / "p.csv")
     assert rule in refused(town / "live.csv", "-m", town / "town.model", *asked)
+
+
+def test_times_that_were_moved_to_spend_more_are_found_by_whoever_holds_the_true_table(
+    town: Path,
+) -> None:
+    live = table(town / "live.csv", NIGHT, 7, "+02:00")
+    lines = live.read_text().splitlines()
+    parts = [line.split(",") for line in lines[1:]]
+    began = datetime.fromisoformat(parts[0][1])
+    moved = [
+        (who, (began + 5 * (datetime.fromisoformat(when) - began)).isoformat(), place)
+        for who, when, place in parts
+    ]
+    other = town / "moved.csv"
+    other.write_text("\n".join([lines[0], *map(",".join, moved)]) + "\n")
+    done("release", other, "-m", town / "town.model", *DAILY, *GOES_ON, "-o", town / "private.csv")
+    assert audited(town, "--require-budget", "2/day").code == 0  # nobody else can know
+    assert audited(town, "--against", other).code == 0
+    found = audited(town, "--against", live)
+    assert found.code == 1 and "the time must be that of the true value" in found.out
+    # The same moments in another zone are the same times.
+    utc = [(w, datetime.fromisoformat(t).astimezone(UTC).isoformat(), p) for w, t, p in moved]
+    other.write_text("\n".join([lines[0], *map(",".join, utc)]) + "\n")
+    same = audited(town, "--against", other)
+    assert same.code == 0 and "what column 'when' says" not in same.out
+    # A true table without times says nothing of them, and the audit says so.
+    bare = [f"{who},{place}" for who, _, place in moved]
+    other.write_text("\n".join(["user,place", *bare]) + "\n")
+    unseen = audited(town, "--against", other)
+    assert unseen.code == 0 and "not checked: what column 'when' says" in unseen.out
+
+
+def test_a_row_that_goes_back_is_not_told_what_would_be_refused(town: Path) -> None:
+    live = town / "live.csv"
+    live.write_text("user,when,place\nann,2024-05-02T01:00,home\nann,2024-05-01T01:00,work\n")
+    told = refused(live, "-m", town / "town.model", *DAILY, "-o", town / "p.csv")
+    assert "sort the table" in told and "--late" not in told and "work" not in told
+
+
+def test_a_refusal_names_an_option_once_and_comes_before_anything_is_compiled(town: Path) -> None:
+    live = table(town / "live.csv", NIGHT, 8)
+    model = ("-m", town / "town.model")
+    told = refused(live, *model, *DAILY, "--late", "accept", "-o", town / "p.csv")
+    assert told.count("--late") == 1
+    asked = ("--epsilon", 1, "--per", "day", "--cap", 1, *TIMES)
+    told = refused(live, *model, *asked, "-o", town / "p.csv")
+    assert "not come with --per" in told and "far-sighted" not in told
+    asked = ("--budget", 1, "--per", "day", "--cap", 0, *TIMES)
+    assert "--cap must be" in refused(live, *model, *asked, "-o", town / "p.csv")
+
+
+def test_a_ledger_of_days_takes_no_weeks(town: Path) -> None:
+    live, ledger = table(town / "live.csv", NIGHT, 9), ("--ledger", town / "l.ledger")
+    model = ("-m", town / "town.model", *GOES_ON, *ledger)
+    done("release", live, *model, *DAILY, "-o", town / "private.csv")
+    weekly = ("--budget", 2, "--per", "week", "--cap", 0.5, "--method", "calibrated", *TIMES)
+    assert "--per" in refused(live, *model, *weekly, "-o", town / "p.csv")
+
+
+def test_a_receiver_reads_the_file_or_the_ledger_with_or_without_a_policy(town: Path) -> None:
+    live, private = table(town / "live.csv", NIGHT, 10), town / "private.csv"
+    model, ledger = ("-m", town / "town.model"), ("--ledger", town / "l.ledger")
+    done("release", live, *model, *DAILY, *GOES_ON, *ledger, "-o", private)
+    done("recover", private, *model, "-o", town / "one.csv")
+    done("recover", *model, *ledger, "-o", town / "two.csv")
+    assert (town / "one.csv").read_text() == (town / "two.csv").read_text()
+    done("attack", private, *model, "--against", live)
+    daily = ("--budget", 2, "--per", "day", "--cap", 0.5)
+    done("compile", *model, *daily, "-o", town / "town.policy")
+    given = (*model, *daily, *TIMES, *GOES_ON, "--policy", town / "town.policy")
+    done("release", live, *given, "-o", town / "quick.csv")
+    asked = ("--policy", town / "town.policy", "-o", town / "three.csv")
+    done("recover", town / "quick.csv", *model, *asked)
+    assert len(rows(town / "three.csv")) == len(rows(private))

@@ -125,7 +125,7 @@ def attack(given: AttackOptions) -> None:
     plan = spec.plan(read, policy)
     priced = None if given.loss is None else named_loss(given.loss, read.alphabet)
     sources = [Table.at(file, separator=given.separator) for file in given.released]
-    tracks = read_tracks(sources, read)
+    tracks = read_tracks(sources, read, time=spec.time, period=plan.period)
     true = [Table.at(file, separator=given.separator) for file in given.against or []]
     truths = read_truths(true, tracks, read, Missing(spec.missing)) if true else None
     with progress("attacking", len(tracks.places), given.shown.no_progress) as show:

@@ -61,7 +61,8 @@ class AuditOptions(options.Options):
     only: list[str] | None = option("Look at this stream alone; may be given several times.")
     require_budget: str | None = option(
         "Fail if the plan allows more under the model: 0.3/value, 10/50 (any 50 successive "
-        "values), 10/stream, or a number in the plan's own unit."
+        "values), 10/day (each day of event time; also hour, week, month), 10/stream, or a "
+        "number in the plan's own unit."
     )
     require_ldp: str | None = option("The same whatever the model; fails without such a cap.")
     require_model: str | None = option("Fail unless the model is this file, or fingerprint.")

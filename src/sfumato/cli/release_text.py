@@ -73,6 +73,8 @@ def silent_forecast(rule: Plan, spec: ReleaseSpec, unit: str) -> Iterator[str]:
 def _remedy(spec: ReleaseSpec) -> str:
     if spec.budget is None:
         return "a larger --epsilon"
+    if spec.per is not None:
+        return "a larger --cap, a smaller --horizon or a larger --budget"
     return "a larger --budget" if spec.every else "bursts (--every auto) or a larger --budget"
 
 

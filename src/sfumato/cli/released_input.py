@@ -85,7 +85,7 @@ def _tracks(
     from sfumato.stream.learning_plan import signal_column
     from sfumato.stream.released_tracks import read_tracks
 
-    return read_tracks(sources, model, signal_column(plan) or "signal", spec.time)
+    return read_tracks(sources, model, signal_column(plan) or "signal", spec.time, plan.period)
 
 
 def plan_used(

@@ -56,6 +56,9 @@ class RuleChoice:
         """
         from msgspec.structs import replace
 
+        if spec.per is not None:  # what does not go with it is refused before anything is compiled
+            asked = self.spread
+            replace(spec, every=asked.number(), first=asked.first, cap=asked.cap).schedule()
         found = self._spread(self._by_method(spec, policy, begun), policy, begun)
         if found.every == 1 and found.first in (None, 1.0):
             return replace(found, every=None, first=None)  # as an even split has always been told

@@ -308,7 +308,9 @@ class PerPeriod(_Rule):
         if self.steps is not None:
             checks.count("steps", self.steps)
         if self.cap is not None:
-            PerStep(self.cap)  # with the rules of a cap on every step
+            checks.positive("cap", self.cap.epsilon)
+            if self.cap.delta:
+                raise InvalidParameter("cap.delta", self.cap.delta, "be 0: every step is pure")
 
     def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
         """What the next step may leak, given what was spent in its period."""

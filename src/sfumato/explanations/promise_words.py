@@ -66,7 +66,13 @@ def plan_words(spec: ReleaseSpec) -> Iterator[str]:
             "that under the worst of them."
         )
         yield _three("the model", spec.robust_words)
-    if spec.time is not None:
+    if spec.time is not None and spec.per is not None:
+        yield (
+            f"Its periods, and the phases of a model that changes with time, follow from column "
+            f"{spec.time!r}, which is taken for public and to depend on the values no more than "
+            "the model says."
+        )
+    elif spec.time is not None:
         yield (
             f"Its model changes with time: phases follow from column {spec.time!r}, which is taken "
             "for public and to depend on the values no more than the model says."

@@ -102,7 +102,8 @@ def audit_table(
         checks.count("window", window)
     tables = [released] if isinstance(released, Table) else list(released)
     true = [against] if isinstance(against, Table) else against
-    truths = None if true is None else Truths(true, model, missing)
+    compared = _compared_times(true, plan, model, rules)
+    truths = None if true is None else Truths(true, model, missing, compared)
     if not tables and ledger is None:
         raise InvalidParameter("released", "no file", "be some files, or come with a ledger")
     report, losses = AuditReport(), RealisedLoss(model, plan.value_loss)
@@ -135,7 +136,7 @@ def audit_table(
             if walk.timed:
                 kept = _kept_times(kept or time, there)
             walk.begin(text=table.format == "csv", recurs=recurs, time=kept)
-            _audit_file(walk, table, there, own, progress)
+            _audit_file(walk, table, there, own, compared, progress)
         walk.end(Coverage.PART if chosen is not None else coverage)
     if report.left_out:
         report.unchecked.append(f"{report.left_out:,} rows of streams that --only leaves out")
@@ -206,6 +207,21 @@ def _time_column(when: When, rules: ReleaseSpec | None, there: _Columns) -> str 
     return name
 
 
+def _compared_times(
+    true: Sequence[Table] | None, plan: Plan, model: StreamModel, rules: Sequence[ReleaseSpec]
+) -> str | None:
+    """The column of times in which true tables are compared with what was released.
+
+    None where nothing follows from times, or where the true tables have none.
+    """
+    names = {own.time for own in rules}
+    if not true or not When.under(model.cycle, plan.period).asked or len(names) != 1:
+        return None
+    (name,) = names
+    there = all(not table.is_standard and name in column_names(table) for table in true)
+    return name if there else None
+
+
 def _kept_times(name: str | None, there: _Columns) -> str:
     """The column that phases of another chain than the model follow from."""
     if name is None or name not in there.due or name not in there.there:
@@ -228,6 +244,7 @@ def _audit_file(
     table: Table,
     columns: _Columns,
     rules: ReleaseSpec | None,
+    compared: str | None,
     progress: Progress | None,
 ) -> None:
     report, done = walk.report, walk.report.rows
@@ -242,7 +259,7 @@ def _audit_file(
         else:
             report.note(row, rule, Kind.FORMAT)
     kept = () if rules is None else rules.keep
-    own = [name for name in ("event", *kept) if name in columns.due]
+    own = [name for name in ("event", *kept) if name in columns.due and name != compared]
     for name in (
         unseen(table),
         *(f"what column {name!r} says: it leaves as it is" for name in own),

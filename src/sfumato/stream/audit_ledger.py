@@ -57,6 +57,11 @@ class When:
     cycle: Cycle | None = None
     period: Period | None = None
 
+    @classmethod
+    def under(cls, cycle: Cycle | None, period: Period | None) -> When:
+        """What follows from times under a model and a budget; phases in turn do not."""
+        return cls(None if cycle is None or cycle.in_turn else cycle, period)
+
     @property
     def asked(self) -> bool:
         """Whether times must be known at all."""

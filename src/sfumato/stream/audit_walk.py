@@ -73,8 +73,7 @@ class Walk:
         self.report = report
         self.ledger: LedgerSide | None = None
         self.repeats_allowed = self.timed = False
-        cycle = model.cycle if model.cycle is not None and not model.cycle.in_turn else None
-        self.when = When(cycle, plan.period)
+        self.when = When.under(model.cycle, plan.period)
         self._time: str | None = None
         self._times: dict[str, Time] = {}
         self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
@@ -156,13 +155,19 @@ class Walk:
             return self._time_of(row.fields)
         return None
 
-    def _check_times(self, rows: Sequence[AuditRow]) -> None:
-        """Where anything follows from times, values come in the order of theirs."""
-        for row in rows if self.when.asked else ():
+    def _check_times(self, held: Sequence[tuple[AuditRow, Truth | None]]) -> None:
+        """Where anything follows from times, values come in the order of theirs.
+
+        They are those of the true values, if these are known: a value that is said to lie in
+        another day would be charged to the budget of that day.
+        """
+        for row, truth in held if self.when.asked else ():
             stream, time = row.event.stream, self._time_of(row.fields)
             if time.before(self._times.setdefault(stream, time)):
                 raise Unreadable("the time must not lie before that of the row before it")
             self._times[stream] = time
+            if truth is not None and truth.time is not None and truth.time != time:
+                self.report.note(row.number, "the time must be that of the true value", Kind.VALUES)
 
     def _check_order(self, row: AuditRow) -> None:
         """Rows of a stream rise within a file: which of them come again would be a message."""
@@ -214,7 +219,7 @@ class Walk:
             if all([self._said_before(row, state) for row in rows]):
                 return
             self._check_turn(rows, state)
-            self._check_times(rows)
+            self._check_times(held)
             if events[0].outcome is Outcome.SKIPPED and not self._skips:
                 rule = "a release never skips a row, unless its rules say --missing skip"
                 raise Unreadable(rule)

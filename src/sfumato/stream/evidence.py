@@ -154,10 +154,10 @@ def evidence(
     """
     if isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("model", "a library of patterns", "be a chain of values")
-    if plan.period is not None:
-        rule = "count values: what left is followed without its times here; `audit` reads them"
-        raise InvalidParameter("the budget", f"one for each {plan.period}", rule)
-    if plan.policy is not None and not unbiased and not plan.in_batches:
+    if plan.period is not None and tracks.periods is None:
+        rule = "come with their times: the budget is for each " + str(plan.period)
+        raise InvalidParameter("values", "without times", rule)
+    if plan.by_fleet and not unbiased:
         from sfumato.stream.fleet_replay import replayed
 
         return replayed(tracks, plan, progress)
@@ -170,12 +170,15 @@ def evidence(
 
 
 def check_steady(plan: Plan, what: str) -> None:
-    """Refuse a model that changes with time, where nothing is known of its phases.
+    """Refuse a model, or a budget, that changes with time, where nothing is known of times.
 
     Args:
         plan: The rule of a release.
         what: What it is refused for.
     """
+    if plan.period is not None:
+        rule = f"count values, {what}; what left can be audited and recovered"
+        raise InvalidParameter("the budget", f"one for each {plan.period}", rule)
     if isinstance(plan.model, PeriodicChain):
         rule = f"be a chain that does not change with time, {what}; what left can be audited and "
         rule += "recovered"
@@ -187,6 +190,7 @@ def _follow(tracks: ReleasedTracks, stream: int, name: str, plan: Plan, found: _
     labels, state = plan.model.alphabet.labels, plan.begin(name)
     timed = isinstance(plan.model, PeriodicChain) and not plan.model.cycle.in_turn
     phases = tracks.value_phases(plan.model.cycle) if timed else None  # type: ignore[union-attr]
+    periods = np.empty(0, dtype=np.int64) if tracks.periods is None else tracks.periods
     for first, length in tracks.batches(stream):
         values = slice(first, first + length)
         places = tracks.places[values]
@@ -197,7 +201,8 @@ def _follow(tracks: ReleasedTracks, stream: int, name: str, plan: Plan, found: _
         signal = None if named < 0 else named
         try:
             phase = None if phases is None else int(phases[first])
-            seen = plan.observed(state, left, outcome, signal, phase)
+            period = None if plan.period is None else int(periods[first])
+            seen = plan.observed(state, left, outcome, signal, phase, period)
             if seen.events[0].signal != signal:
                 rule = "be the one that outputs before it lead to"
                 raise InvalidParameter(signal_column(plan) or "signal", signal, rule)

@@ -19,8 +19,8 @@ _VALUES, _PATHS = 20, 16
 def expected_worth(plan: Plan) -> tuple[float, float] | None:
     """What one of the first values is expected to lose, and what the best constant loses.
 
-    None where that is not predicted: batches, libraries, models that change with time, and those
-    to which all constants are alike.
+    None where that is not predicted: batches, libraries, models that change with time, those to
+    which all constants are alike, and budgets for periods, which depend on when values come.
 
     Examples:
         >>> import sfumato as sf
@@ -33,7 +33,7 @@ def expected_worth(plan: Plan) -> tuple[float, float] | None:
     loss, model = plan.loss, plan.model
     if not isinstance(loss, Loss) or isinstance(model, PatternLibrary | PeriodicChain):
         return None
-    if knows_nothing(model):
+    if plan.period is not None or knows_nothing(model):
         return None
     silence = Silence(model, loss)
     silent = float(np.mean([silence.at(moment)[1] for moment in range(_VALUES)]))

@@ -81,10 +81,10 @@ class Reading(EventColumns):
             raise InvalidParameter("the time column (--time)", None, f"be given: {because}")
         if self.time not in self.keep:
             rule = f"name {self.time!r}: {read} are public, and an audit reads them from the times"
-            raise InvalidParameter("keep (--keep)", self.keep, rule)
+            raise InvalidParameter("keep", self.keep or None, rule)
         if self.late is not Late.REFUSE:
             rule = f"be refuse: {because}, and follows the order of times"
-            raise InvalidParameter("late (--late)", self.late.value, rule)
+            raise InvalidParameter("late", self.late.value, rule)
 
     def _check_kept(self, model: StreamModel) -> None:
         beside = PassThrough.of(self.keep, self.independent, model.values)
@@ -210,6 +210,14 @@ class RowReader:
 class RowChecks:
     """What must hold of a row besides its value, given the rows before it and the ledger.
 
+    Args:
+        path: The input, for messages.
+        ledger: What was answered before.
+        reading: Which columns mean what.
+        remark: Told what a person should know.
+        last_time: When the last row of a stream was; the ledger says it unless given.
+        in_order: Whether rows that go back in time can never be taken.
+
     Attributes:
         live: Whether the rows come through a pipe; whoever sends them may send one again.
     """
@@ -221,13 +229,17 @@ class RowChecks:
         reading: Reading,
         remark: Callable[[str], None] | None,
         last_time: Callable[[str], str | None] | None = None,
+        *,
+        in_order: bool = False,
     ) -> None:
         self._path = path
         self._ledger = ledger
         self._reading = reading
         self._remark = remark
         self.live = path == STANDARD
-        advice = "sort the table, or release rows as they come (--late accept)"
+        advice = "sort the table"
+        if not in_order:
+            advice += ", or release rows as they come (--late accept)"
         self._order = TimeOrder(path, reading.time, last_time or ledger.last_time, advice)
         self._remarked: set[str] = set()
 

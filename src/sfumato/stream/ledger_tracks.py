@@ -46,6 +46,6 @@ def ledger_tracks(ledger: str | Path | LedgerReader, plan: Plan) -> ReleasedTrac
         if problems:
             raise CorruptData(f"{ledger.path}: {problems[0]}")
         cycle = plan.model.cycle if isinstance(plan.model, PeriodicChain) else None
-        when = When(None if cycle is None or cycle.in_turn else cycle, plan.period)
+        when = When.under(cycle, plan.period)
         events = [event_of(answer, when) for answer in ledger.history()]
     return replace(ReleasedTracks.of(events, plan.model.alphabet), source=str(ledger.path))

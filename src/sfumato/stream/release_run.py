@@ -21,6 +21,7 @@ from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Again, Identity
 from sfumato.store.sqlite import SqliteStore
 from sfumato.store.unkept import UnkeptStore
+from sfumato.stream.audit_ledger import When
 from sfumato.stream.column_rows import ColumnReader
 from sfumato.stream.column_run import Answered, ColumnRun, OneByOne
 from sfumato.stream.earlier_rows import EarlierRows
@@ -227,7 +228,9 @@ def _begun(
             run = RowRun  # what a channel costs is not what its value loses, or is not at hand
         elif plan.robust is None and knows_nothing(plan.model):
             run = RowRun  # all constants are alike to it, and a blind one is no rival
-        return run(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
+        timed = When.under(model.cycle, plan.period).asked
+        checks = RowChecks(path, ledgered, reading, remark, in_order=timed)
+        return run(reader, checks, plan, ledgered, coins)
     streams = RunStreams(plan, coins, spec.threads)
     ledgered = LedgeredRun(store, begun, kind, streams)
     if store.front.head.entries:

@@ -43,8 +43,8 @@ from sfumato.tables.named_loss import named_loss
 
 JOB = Job(
     "release",
-    "model, budget, loss, method or length of batch, another --every, --first, --cap, --policy, "
-    "--robust, --learn (or when it learns), --when-exhausted or --when-unknown",
+    "model, budget, loss, method or length of batch, another --every, --first, --cap, --per, "
+    "--policy, --robust, --learn (or when it learns), --when-exhausted or --when-unknown",
 )
 _BOUNDS = ("low", "high", "first_low", "first_high")
 

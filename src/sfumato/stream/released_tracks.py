@@ -14,11 +14,13 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event
+from sfumato.core.periods import Period
 from sfumato.models.cycle import Cycle
 from sfumato.models.encoding import Unreadable
 from sfumato.models.stream_model import StreamModel
+from sfumato.stream.audit_ledger import When
 from sfumato.stream.audit_rows import read_signal, released_symbol
-from sfumato.stream.input_rows import phase_of
+from sfumato.stream.input_rows import period_of, phase_of
 from sfumato.stream.name_order import name_key
 from sfumato.tables.cells import Time
 from sfumato.tables.problems import BadTable
@@ -26,6 +28,8 @@ from sfumato.tables.readers import Chunk, Table
 
 _CODES = {outcome.value: code for code, outcome in enumerate(OUTCOMES)}
 _NONE = -1
+_NO_PERIOD = -(2**63)
+"""Periods before 1970 have numbers below 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +46,7 @@ class ReleasedTracks:
         rows: Number of the row that each came from, over all tables.
         source: What messages call the tables.
         phases: The phase of each value where it follows from its time; None if none was read.
+        periods: The period of the budget that each value lies in; None if none was read.
     """
 
     streams: tuple[str, ...]
@@ -53,6 +58,7 @@ class ReleasedTracks:
     rows: Ints
     source: str = "events"
     phases: Ints | None = None
+    periods: Ints | None = None
 
     @property
     def moments(self) -> Ints:
@@ -94,6 +100,7 @@ class ReleasedTracks:
             self.rows[own],
             self.source,
             None if self.phases is None else self.phases[own],
+            None if self.periods is None else self.periods[own],
         )
 
     def value_phases(self, cycle: Cycle) -> Ints:
@@ -142,7 +149,8 @@ class ReleasedTracks:
             code = _CODES[event.outcome.value]
             phase = _NONE if event.phase is None else event.phase
             moment = (event.sequence, place, code, began, _NONE if signal is None else signal)
-            found.add(event.stream, (*moment, phase), number + 1)
+            period = _NO_PERIOD if event.period is None else event.period
+            found.add(event.stream, (*moment, phase, period), number + 1)
         return found.sorted("events")
 
 
@@ -151,6 +159,7 @@ def read_tracks(
     model: StreamModel,
     signal: str = "signal",
     time: str | None = None,
+    period: Period | None = None,
 ) -> ReleasedTracks:
     r"""Read what `release` wrote: a file, or several in the order in which they were written.
 
@@ -161,7 +170,9 @@ def read_tracks(
         model: How it is read.
         signal: The column, if there is one, that says which output of its channel left; "version"
             for a release that learns, where it says which version a value left under.
-        time: The column of times that left, under a model whose phases follow from them.
+        time: The column of times that left, under a model whose phases follow from them, or a
+            budget whose periods do.
+        period: The periods of time that the budget is for, if it is for such.
 
     Raises:
         BadTable: If a row is not as a release writes it, or a stream does not begin at 0.
@@ -182,17 +193,20 @@ def read_tracks(
     several = [tables] if isinstance(tables, Table) else list(tables)
     if not several:
         raise InvalidParameter("released", "no file", "be at least one")
-    timed = model.cycle is not None and not model.cycle.in_turn
-    if timed and time is None:
-        rule = f"be named, as in the plan of the release: the model has {model.cycle}"
+    when = When.under(model.cycle, period)
+    if when.asked and time is None:
+        because = f"the model has {model.cycle}"
+        if period is not None:
+            because = f"the budget is for each {period}"
+        rule = f"be named, as in the plan of the release: {because}"
         raise InvalidParameter("the column of times", None, rule)
-    when = time if timed else None
-    wanted = [model.stream, "sequence", "released", "outcome", *([] if when is None else [when])]
+    times = [time] if when.asked and time is not None else []
+    wanted = [model.stream, "sequence", "released", "outcome", *times]
     for table in several:
         symbols: dict[Any, int] = {None: _NONE, "": _NONE}
         last = 0
         for chunk in table.chunks(wanted, optional=["batch", signal]):
-            _read(chunk, table.path, model, (signal, when), symbols, found, done)
+            _read(chunk, table.path, model, (signal, *times), when, symbols, found, done)
             last = chunk.first + len(chunk) - 1
         done += last
     return found.sorted(", ".join(table.path for table in several))
@@ -202,13 +216,14 @@ def _read(
     chunk: Chunk,
     path: str,
     model: StreamModel,
-    names: tuple[str, str | None],
+    names: tuple[str, ...],
+    when: When,
     symbols: dict[Any, int],
     found: _Rows,
     before: int,
 ) -> None:
     """The rows of a chunk; the numbers of rows of earlier files come before its own."""
-    columns, blank, (signal, when) = chunk.columns, [None] * len(chunk), names
+    columns, blank, (signal, *times) = chunk.columns, [None] * len(chunk), names
     cells = zip(
         columns[model.stream],
         columns["sequence"],
@@ -216,7 +231,7 @@ def _read(
         columns["outcome"],
         columns.get("batch", blank),
         columns.get(signal, blank),
-        blank if when is None else columns[when],
+        columns[times[0]] if times else blank,
         strict=True,
     )
     for offset, (stream, sequence, released, outcome, batch, output, time) in enumerate(cells):
@@ -236,15 +251,20 @@ def _read(
             except (UnknownSymbol, Unreadable) as problem:
                 raise BadTable(path, row, str(problem)) from None
             symbols[released] = place
-        phase = _NONE if when is None else _phase(time, model, path, row)
-        found.add(str(stream), (moment, place, code, began, column, phase), before + row)
+        cells_of_row = (moment, place, code, began, column, *_when(time, when, path, row))
+        found.add(str(stream), cells_of_row, before + row)
 
 
-def _phase(cell: object, model: StreamModel, path: str, row: int) -> int:
-    """The phase that the time of a row lies in."""
-    assert model.cycle is not None  # times are read for its sake
+def _when(cell: object, when: When, path: str, row: int) -> tuple[int, int]:
+    """The phase, and the period of the budget, that the time of a row lies in."""
+    if not when.asked:
+        return _NONE, _NO_PERIOD
     try:
-        return phase_of(model.cycle, Time.of(cell))
+        time = Time.of(cell)
+        return (
+            _NONE if when.cycle is None else phase_of(when.cycle, time),
+            _NO_PERIOD if when.period is None else period_of(when.period, time),
+        )
     except Unreadable as problem:
         raise BadTable(path, row, f"the time {problem}".replace("the time the", "the")) from None
 
@@ -257,7 +277,7 @@ class _Rows:
         self._streams, self._numbers = array("q"), array("q")
         self._cells = array("q")
 
-    def add(self, stream: str, cells: tuple[int, int, int, int, int, int], number: int) -> None:
+    def add(self, stream: str, cells: tuple[int, ...], number: int) -> None:
         self._streams.append(self._names.setdefault(stream, len(self._names)))
         self._numbers.append(number)
         self._cells.extend(cells)
@@ -265,7 +285,7 @@ class _Rows:
     def sorted(self, source: str) -> ReleasedTracks:
         """The same, stream by stream and moment by moment."""
         streams = np.array(self._streams, dtype=np.int64)
-        cells = np.array(self._cells, dtype=np.int64).reshape(-1, 6)
+        cells = np.array(self._cells, dtype=np.int64).reshape(-1, 7)
         numbers = np.array(self._numbers, dtype=np.int64)
         if not streams.size:
             raise BadTable(source, None, "there must be at least one row")
@@ -285,7 +305,7 @@ class _Rows:
             rule = f"the sequence number must be {due[wrong[0]]}; "
             rule += "a stream that goes on needs the files before this one"
             raise BadTable(source, int(numbers[wrong[0]]), rule)
-        _, places, outcomes, began, signals, phases = cells.T.copy()
+        _, places, outcomes, began, signals, phases, periods = cells.T.copy()
         return ReleasedTracks(
             tuple(self._names),
             starts,
@@ -296,4 +316,5 @@ class _Rows:
             numbers,
             source,
             phases if (phases != _NONE).any() else None,
+            periods if (periods != _NO_PERIOD).all() else None,
         )

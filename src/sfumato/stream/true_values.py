@@ -18,14 +18,22 @@ from sfumato.models.encoding import Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.models.stream_model import StreamModel
 from sfumato.stream.silence import Silence
+from sfumato.tables.cells import Time
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A true value: its symbol, and where it lies itself if it was cut into a bin or cell."""
+    """A true value: its symbol, and where it lies itself if it was cut into a bin or cell.
+
+    Attributes:
+        symbol: Its symbol; None if it has none.
+        point: Where it lies itself.
+        time: When it was, where that is compared.
+    """
 
     symbol: Label | None
     point: tuple[float, ...] | None = None
+    time: Time | None = None
 
     @classmethod
     def of(cls, model: StreamModel, value: tuple[Any, ...]) -> Truth:

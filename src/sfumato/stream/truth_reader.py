@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sfumato.models.stream_model import StreamModel
 from sfumato.stream.released_columns import as_batch
 from sfumato.stream.true_values import Truth, TruthColumns
 from sfumato.tables.batches import Batch
-from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, stream_name
+from sfumato.tables.cells import MISSING_SYMBOL, Missing, Time, is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
 
@@ -54,14 +54,24 @@ _NOTHING = _Block([], np.empty(0, np.int64), TruthColumns([], np.empty(0, np.int
 
 
 class Truths:
-    """The true symbols of each stream, in order; those read ahead are kept."""
+    """The true symbols of each stream, in order; those read ahead are kept.
 
-    def __init__(self, tables: Sequence[Table], model: StreamModel, missing: Missing) -> None:
+    Args:
+        tables: The true tables, in order.
+        model: How their values become symbols.
+        missing: What the release did with missing values.
+        time: The column of times that is compared with what was released, if any.
+    """
+
+    def __init__(
+        self, tables: Sequence[Table], model: StreamModel, missing: Missing, time: str | None = None
+    ) -> None:
         self._path = ", ".join(table.path for table in tables)
+        columns = [model.stream, *model.values, *([] if time is None else [time])]
         self._parts = (
-            _read(table, rows, model, missing)
+            _read(table, rows, model, missing, time)
             for table in tables
-            for rows in table.batches([model.stream, *model.values])
+            for rows in table.batches(columns)
         )
         self._block, self._done = _NOTHING, 0
         self._alone: Iterator[_Row] | None = None
@@ -139,17 +149,17 @@ class Truths:
 
 
 def _read(
-    table: Table, rows: Batch | Chunk, model: StreamModel, missing: Missing
+    table: Table, rows: Batch | Chunk, model: StreamModel, missing: Missing, time: str | None
 ) -> _Block | Iterator[_Row]:
     """Rows of a true table; one by one where one of them cannot be read."""
     batch = as_batch(rows)
     try:
-        if batch is not None:
+        if batch is not None and time is None:
             return _block(batch, model, missing)
     except (Unreadable, BadTable):
         pass  # reading the rows one by one says which it is
     chunk = rows.chunk() if isinstance(rows, Batch) else rows
-    return _rows(table, chunk, model, missing)
+    return _rows(table, chunk, model, missing, time)
 
 
 def _block(batch: Batch, model: StreamModel, missing: Missing) -> _Block:
@@ -170,7 +180,9 @@ def _block(batch: Batch, model: StreamModel, missing: Missing) -> _Block:
     return _Block(names, owners[kept], TruthColumns(known, numbers[codes[kept]]))
 
 
-def _rows(table: Table, chunk: Chunk, model: StreamModel, missing: Missing) -> Iterator[_Row]:
+def _rows(
+    table: Table, chunk: Chunk, model: StreamModel, missing: Missing, time: str | None
+) -> Iterator[_Row]:
     values = zip(*(chunk.columns[name] for name in model.values), strict=True)
     for offset, (owner, value) in enumerate(zip(chunk.columns[model.stream], values, strict=True)):
         row = chunk.first + offset
@@ -178,8 +190,18 @@ def _rows(table: Table, chunk: Chunk, model: StreamModel, missing: Missing) -> I
             truth = _truth(value, model, missing)
         except Unreadable as problem:
             raise BadTable(table.path, row, f"the value {problem}") from None
-        if truth is not None:
-            yield stream_name(owner, model.stream, table.path, row), truth
+        if truth is None:
+            continue
+        if time is not None:
+            truth = replace(truth, time=_time(table, row, time, chunk.columns[time][offset]))
+        yield stream_name(owner, model.stream, table.path, row), truth
+
+
+def _time(table: Table, row: int, column: str, cell: object) -> Time:
+    try:
+        return Time.of(cell)
+    except Unreadable as problem:
+        raise BadTable(table.path, row, f"column {column!r} {problem}") from None
 
 
 def _truth(value: tuple[Any, ...], model: StreamModel, missing: Missing) -> Truth | None:
