@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sfumato.core.numerics import add_up
+from sfumato.stream.worst_chain import BadChain
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,15 @@ class TruthReport:
             None without a set.
         confidence: Probability that the true chain lies in the set; 1 where that is assumed.
         streams: What each stream leaked.
+        bad: A chain of the set that was found by search to be told much by the stream that leaked
+            most over the set: a lower bound beside the upper one; None where none was sought.
     """
 
     model: str
     widest: float | None = None
     confidence: float | None = None
     streams: dict[str, TruthAudit] = field(default_factory=dict)
+    bad: BadChain | None = None
 
     @property
     def worst(self) -> str | None:
