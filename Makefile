@@ -98,6 +98,7 @@ bench: wheel $(PEERS)/.ready
 	$(BIN)/python benchmarks/pipes.py > $(RESULTS)/pipes.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
 	$(BIN)/python benchmarks/recovery.py > $(RESULTS)/recovery.md
+	$(BIN)/python benchmarks/learning_costs.py > $(RESULTS)/learning_costs.md
 	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md
 	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/disclosure.py > $(RESULTS)/disclosure.md

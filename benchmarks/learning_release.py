@@ -1,30 +1,38 @@
 """What a release that starts from nothing loses: `python benchmarks/learning_release.py`.
 
-Streams leave by randomised response, versions are learnt at doubling counts, and streams move when
-the rules say so. What is measured is the loss after the last version, of values whose truth is
-drawn from the chain: of streams that moved (for every chain that is left), of scouts, of all; and
-of releases that knew the chain, step-wise at the same cap on each value and far-sighted. The
-context-free outputs are drawn at once by numpy: same channel, same law.
+Streams leave by randomised response, and versions are learnt at doubling counts. What is measured
+is the loss of values whose truth is drawn from the chain, after the version of the last count: of
+streams that move then (for every chain that is left), and of all with the scouts counted in; by the
+rules of now (far-sighted, bets on blocks) and of before (step-wise, bets on pairs), beside releases
+that knew the chain, step-wise and far-sighted, on the same true values. The context-free outputs
+are drawn at once by numpy: same channel, same law. The curve is drawn to
+`docs/images/learning-release.png`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+import matplotlib
 import numpy as np
-from chains import Case, binary
+from chains import Case, binary, ring
 from learning import drawn
 
 import sfumato as sf
-from sfumato.core.arrays import Ints
+from sfumato.core.arrays import Floats, Ints
+from sfumato.solver.design_methods import Method
+from sfumato.stream.block_history import BlockBets
 from sfumato.stream.history_paths import draw_paths
-from sfumato.stream.learning_rules import LearningRules
+from sfumato.stream.learning_rules import EDITIONS, LearningRules
 from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
 from sfumato.stream.plan import Plan
 from sfumato.stream.simulated_stream import as_simulation, simulated
 
-LIVE, LENGTH, EPSILON = 40, 25, 1.0
+LIVE, LENGTH, EPSILON, MOMENTS = 40, 25, 1.0, 80
+TARGET = Path(__file__).parents[1] / "docs" / "images" / "learning-release.png"
+COLOURS = {2: "#8c4a2f", 3: "#2f5f8c"}
 
 
 def lost(plan: Plan, walks: Sequence[Sequence[int]], seed: int) -> float:
@@ -47,66 +55,100 @@ def outputs(rules: LearningRules, truth: Ints, seed: int) -> Ints:
     return np.asarray(np.minimum(left, len(rules.channel) - 1).astype(np.uint8))
 
 
-def learnt(rules: LearningRules, left: Ints) -> list[ModelVersion]:
-    """Versions until streams move, or there are no more values."""
+def learnt(rules: LearningRules, left: Ints) -> ModelVersion:
+    """The version after all values, streams having waited for it; a count is a row of moments."""
     versions: list[ModelVersion] = []
-    names = [f"s{place}" for place in range(len(left))]
-    while rules.cut(len(versions) + 1) <= left.size:
-        moments = rules.cut(len(versions) + 1) // len(left)
-        told = {name: row[:moments].tobytes() for name, row in zip(names, left, strict=True)}
-        versions.append(next_version(rules, versions, ContextFree(told)))
-        if versions[-1].moves:
-            break
-    return versions
+    bets, names = BlockBets(), [f"s{place}" for place in range(len(left))]
+    moments = [left.shape[1] >> halvings for halvings in range(4, -1, -1)]
+    for until in moments:
+        told = {name: row[:until].tobytes() for name, row in zip(names, left, strict=True)}
+        context_free, sums = ContextFree(told), None
+        if rules.edition > 2:
+            last = versions[-1].chains if versions else None
+            bets = bets.after(rules, context_free, None if last is None else last.estimate)
+            sums = bets.everyone
+        elif until < moments[-1]:
+            continue  # its bets do not go on: what came before takes a part of the failure alone
+        versions.append(next_version(rules, versions, context_free, sums))
+    return versions[-1]
 
 
-def measured(case: Case, streams: int, length: int, ready: float, draws: int) -> None:
-    """Print a row: means over draws, and their standard errors."""
-    epsilon = EPSILON
-    chain, found = case.chain, []
-    alphabet, budget = chain.alphabet, sf.PerStep(sf.SIP(epsilon))
+def measured(case: Case, streams: int, draws: int) -> dict[int, Floats]:
+    """Print a row for each edition: means over draws, and their standard errors."""
+    chain, found = case.chain, {edition: list[tuple[float, ...]]() for edition in EDITIONS}
+    alphabet, budget = chain.alphabet, sf.PerStep(sf.SIP(EPSILON))
     priced = sf.loss.hamming(alphabet)
-    rules = LearningRules(alphabet, budget, priced, first=streams * length, ready=ready)
+    ahead = Plan(chain, budget, priced, method=Method.FAR_SIGHTED)
     for draw in range(draws):
-        truth = drawn(chain, streams, length, 100 + draw)
-        version = learnt(rules, outputs(rules, truth, 200 + draw))[-1]
+        truth = drawn(chain, streams, MOMENTS, 100 + draw)
         walks = draw_paths(chain, LENGTH, LIVE, 300 + draw)
-        free = float((rules.channel * priced.matrix).sum(axis=1).mean())
-        moved, width = free, 1.0
-        if version.chains is not None:
-            width = version.chains.widest
-        if version.moves and version.chains is not None:
+        best, near = lost(ahead, walks, draw), lost(Plan(chain, budget, priced), walks, draw)
+        for edition in EDITIONS:
+            rules = LearningRules(alphabet, budget, priced, first=1, ready=0.999, edition=edition)
+            version = learnt(rules, outputs(rules, truth, 200 + draw))
+            assert version.chains is not None
             moved = lost(rules.plan(version.chains), walks, draw)
-        known = lost(Plan(chain, budget, priced), walks, draw)
-        whole = moved + (free - moved) / rules.scouts
-        inside = version.chains is not None and version.chains.contains(chain)
-        found.append((width, float(version.moves), moved, whole, known, whole / known - 1, inside))
-    table = np.array(found, dtype=np.float64)
-    mean, error = table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(draws)
-    cells = [f"{mean[0]:.3f}", f"{int(table[:, 1].sum())}/{draws}"]
-    cells += [f"{mean[place]:.4f} +- {error[place]:.4f}" for place in (2, 3, 4)]
-    cells += [f"{mean[5]:+.1%} +- {error[5]:.1%}", f"{int(table[:, 6].sum())}/{draws}"]
-    told = " | ".join(cells)
-    print(f"| {case.name} | {streams:,} | {length} | {ready:g} | {told} |", flush=True)
+            free = float((rules.channel * priced.matrix).sum(axis=1).mean())
+            whole = moved + (free - moved) / rules.scouts
+            told = (version.chains.widest, moved, whole, near, best)
+            inside = float(version.chains.contains(chain))
+            found[edition].append((*told, moved / best - 1, whole / best - 1, inside))
+    for edition, rows in found.items():
+        _print(case, streams, edition, np.array(rows))
+    return {edition: np.array(rows) for edition, rows in found.items()}
 
 
-def main(draws: int) -> None:
-    """Print the table."""
+def _print(case: Case, streams: int, edition: int, table: Floats) -> None:
+    draws, mean = len(table), table.mean(axis=0)
+    error = table.std(axis=0, ddof=1) / np.sqrt(draws)
+    rule = "before" if edition == 2 else "now"
+    cells = [f"{mean[0]:.3f}", *(f"{mean[place]:.4f}" for place in (1, 2, 3, 4))]
+    cells += [f"{mean[place]:+.1%} +- {error[place]:.1%}" for place in (5, 6)]
+    cells.append(f"{int(table[:, 7].sum())}/{draws}")
+    print(f"| {case.name} | {streams * MOMENTS:,} | {rule} | {' | '.join(cells)} |", flush=True)
+
+
+def draw_curves(curves: dict[str, dict[int, list[tuple[int, Floats]]]]) -> None:
+    """The picture: how much more often wrong than who knew the chain and looked ahead."""
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(curves), figsize=(9, 3.6), squeeze=False)
+    for panel, (name, editions) in zip(panels[0], curves.items(), strict=True):
+        for edition, points in editions.items():
+            values = [size for size, _ in points]
+            means = [100 * table[:, 6].mean() for _, table in points]
+            spread = [200 * table[:, 6].std(ddof=1) / len(table) ** 0.5 for _, table in points]
+            label = "far-sighted, blocks" if edition > 2 else "step-wise, pairs (before)"
+            panel.errorbar(values, means, spread, color=COLOURS[edition], marker="o", label=label)
+        known = np.concatenate([table for _, table in editions[EDITIONS[0]]])
+        step_wise = 100 * float((known[:, 3] / known[:, 4]).mean() - 1)
+        panel.axhline(step_wise, color="#777777", linestyle=":", label="knew the chain, step-wise")
+        panel.axhline(10, color="#bbbbbb", linewidth=0.8)
+        panel.set(xscale="log", title=name, xlabel="context-free values", ylim=(0, None))
+    panels[0][0].set_ylabel("% more often wrong than\nfar-sighted with the chain known")
+    panels[0][0].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(TARGET, dpi=130)
+
+
+def main(draws: int, sizes: Sequence[int]) -> None:
+    """Print the table, draw the curves."""
     print(
-        "| chain | streams | values each | ready | widest interval | moved | wrong, moved | "
-        "wrong, all | wrong, known step-wise | more | truth in the set |"
+        "| chain | context-free values | rules | widest interval | wrong, moved | wrong, all | "
+        "wrong, known step-wise | wrong, known far-sighted | more, moved | more, all | in the set |"
     )
     print("|" + "---|" * 11, flush=True)
-    for streams, length, ready in (
-        (1_000, 80, 0.5),
-        (5_000, 20, 0.5),
-        (5_000, 80, 0.5),
-        (20_000, 80, 0.5),
-        (75_000, 80, 0.9),
-        (160_000, 80, 0.9),
-    ):
-        measured(binary(), streams, length, ready, draws)
+    curves: dict[str, dict[int, list[tuple[int, Floats]]]] = {}
+    for case in (binary(), ring(4, 0.8)):
+        points: dict[int, list[tuple[int, Floats]]] = {edition: [] for edition in EDITIONS}
+        for streams in sizes:
+            for edition, table in measured(case, streams, draws).items():
+                points[edition].append((streams * MOMENTS, table))
+        curves[case.name] = points
+    draw_curves(curves)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
+    given = [int(one) for one in sys.argv[1:]]
+    main(given[0] if given else 4, given[1:] or (1_000, 5_000, 20_000, 75_000, 160_000))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.cli import options
 from sfumato.cli.console import cited, print_line, table
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.printed import shown_up
+from sfumato.core.printed import shown_down, shown_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.stream.truth_report import TruthAudit, TruthReport
 
-_SHOWN = 10
+_SHOWN, _SHOWN_ROWS = 10, 4
 _COLUMNS = ("steps", "sip", "truth", "over_set", "transfer", "ldp", "worst_step", "worst_at")
 
 
@@ -77,7 +77,7 @@ def truth_check(
         chains = PlausibleChains.from_radius(truth, given.radius)
     elif given.plausible is not None:
         chains = load_plausible(given.plausible)
-    return OtherTruth(plan, truth, chains)
+    return OtherTruth(plan, truth, chains, seeks=True)
 
 
 def write_truth(path: str, reports: Sequence[AuditReport], stream: str) -> None:
@@ -193,4 +193,14 @@ def print_truth(report: TruthReport, truth: str) -> None:
         f"in intervals at most {shown_up(report.widest, 4)} wide{held}; at {lost:,} of "
         f"{telling:,} steps that told something the set promises no less than the model-free "
         "leakage"
+    )
+    if report.bad is None:
+        return
+    bad = report.bad
+    moves = "; ".join(" ".join(f"{entry:.4g}" for entry in row) for row in bad.transition)
+    shown = f", which moves by {moves}" if len(bad.transition) <= _SHOWN_ROWS else ""
+    print_line(
+        f"a search among {bad.tried:,} of these chains found one{shown}: stream {bad.stream!r} "
+        f"leaked at least {shown_down(bad.at_least, 5)} to who knows it, and at most "
+        f"{shown_up(report.streams[bad.stream].over_set or 0.0, 5)} to who knows any of them"
     )

@@ -42,6 +42,10 @@ from sfumato.stream.plan import Plan
 from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.truth_beliefs import Cells, PhasedBelief, SteadyBelief
 from sfumato.stream.truth_report import StepUnderTruth, TruthAudit, TruthReport
+from sfumato.stream.worst_chain import Told, bad_chain
+
+_SOUGHT = 200_000
+"""Steps of all streams up to which channels are kept, to seek a bad chain in the end."""
 
 
 class OtherTruth:
@@ -52,6 +56,7 @@ class OtherTruth:
         truth: What the adversary knows instead of the plan's model: a chain, a mixture of chains,
             or one that changes with time.
         chains: Also the worst of these chains, for values that leave alone.
+        seeks: Whether a bad one of them is sought, for the stream that leaked most over all.
 
     Attributes:
         report: What was found.
@@ -71,7 +76,12 @@ class OtherTruth:
     """
 
     def __init__(
-        self, plan: Plan, truth: Model | PeriodicChain, chains: PlausibleChains | None = None
+        self,
+        plan: Plan,
+        truth: Model | PeriodicChain,
+        chains: PlausibleChains | None = None,
+        *,
+        seeks: bool = False,
     ) -> None:
         _check_truth(plan, truth)
         if chains is not None:
@@ -80,6 +90,8 @@ class OtherTruth:
         self._cycle = truth.cycle if isinstance(truth, PeriodicChain) else None
         self.needs_times = self._cycle is not None and not self._cycle.in_turn
         self._followed: dict[str, _Followed] = {}
+        self._steps: dict[str, list[Told]] | None = {} if seeks and chains is not None else None
+        self._kept = 0
         widest = None if chains is None else chains.widest
         confidence = None if chains is None else chains.confidence
         phases = None if self._cycle is None else str(self._cycle)
@@ -101,8 +113,10 @@ class OtherTruth:
         entry.steps += length
         design = batch.design
         if design is None or batch.output is None or design.design.channel.is_constant:
+            self._keep(batch.stream, [None] * length)
             followed.passed(length, own)
             return
+        self._keep(batch.stream, [(design.design.channel, batch.output)])
         last = batch.due[-1]
         stated = (last.sip.epsilon, last.ldp.epsilon)
         entry.add(followed.told(design, length, batch.output, stated, own), first)
@@ -123,8 +137,20 @@ class OtherTruth:
             where = f" (row {batch.rows[0]:,})" if batch.rows else ""
             raise InvalidParameter(f"truth{where}", "another time", f"fit: {problem}") from None
 
+    def _keep(self, stream: str, steps: list[Told]) -> None:
+        """Remember what left, for a search, unless that is too much."""
+        if self._steps is None:
+            return
+        self._kept += len(steps)
+        self._steps.setdefault(stream, []).extend(steps)
+        if self._kept > _SOUGHT:
+            self._steps = None
+
     def finish(self, report: AuditReport) -> None:
-        """Write down what was found."""
+        """Write down what was found, and seek a bad chain for the stream that leaked most."""
+        worst = self.report.worst
+        if self._steps is not None and self._chains is not None and worst is not None:
+            self.report.bad = bad_chain(worst, self._steps[worst], self._chains)
         report.truth = self.report
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sfumato.core.numerics import add_up
+from sfumato.stream.worst_chain import BadChain
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class TruthReport:
         confidence: Probability that the true chain lies in the set; 1 where that is assumed.
         streams: What each stream leaked.
         phases: What comes again under that chain, in words; None if it does not change with time.
+        bad: A chain of the set that was found by search to be told much by the stream that leaked
+            most over the set: a lower bound beside the upper one; None where none was sought.
     """
 
     model: str
@@ -104,6 +107,7 @@ class TruthReport:
     confidence: float | None = None
     streams: dict[str, TruthAudit] = field(default_factory=dict)
     phases: str | None = None
+    bad: BadChain | None = None
 
     @property
     def worst(self) -> str | None:
