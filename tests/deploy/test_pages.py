@@ -14,8 +14,20 @@ from tests.shell.walked_pages import GUIDES, README, TUTORIALS, beside, walk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", (README, *TUTORIALS, *GUIDES), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", (README, *TUTORIALS), ids=lambda page: page.stem)
 def test_a_page_goes_as_shown_for_a_stranger(page: Path, installed: Path, tmp_path: Path) -> None:
+    _walk_there(page, installed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_guide_goes_as_shown_with_the_extras(
+    page: Path, with_extras: Path, tmp_path: Path
+) -> None:
+    _walk_there(page, with_extras, tmp_path)
+
+
+def _walk_there(page: Path, installed: Path, tmp_path: Path) -> None:
     program, home = installed / "venv" / "bin" / "sfumato", tmp_path / "home"
     empty = tmp_path / "empty"
     home.mkdir()
@@ -47,5 +59,20 @@ def test_an_sdist_installs_and_runs_in_a_new_environment(tmp_path: Path) -> None
     (archive,) = tmp_path.glob("sfumato-*.tar.gz")
     site = install(archive, tmp_path)
     assert (site / "sfumato" / "py.typed").exists()
-    run(tmp_path / "venv" / "bin" / "sfumato", "sample", "counts", cwd=tmp_path, PYTHONPATH="")
-    assert (tmp_path / "counts.csv").exists()
+    program = tmp_path / "venv" / "bin" / "sfumato"
+    run(program, "sample", "people", cwd=tmp_path, PYTHONPATH="")
+    asked = ("privatize", "people.csv", "-c", "commute", "--epsilon", 1, "-o", "private.csv")
+    run(program, *asked, cwd=tmp_path, PYTHONPATH="")
+    run(program, "verify", "private.csv.certificate.json", cwd=tmp_path, PYTHONPATH="")
+    run(program, "doctor", "--quiet", cwd=tmp_path, PYTHONPATH="")
+
+
+@pytest.mark.slow
+def test_a_bare_installation_has_what_it_declares_and_nothing_of_ours(installed: Path) -> None:
+    python = installed / "venv" / "bin" / "python"
+    asked = (
+        "import importlib.util as u; print([n for n in ('hypothesis', 'torch') if u.find_spec(n)])"
+    )
+    told = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+    run(installed / "venv" / "bin" / "sfumato", "doctor", "--quiet", cwd=installed, PYTHONPATH="")
