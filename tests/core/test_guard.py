@@ -143,6 +143,7 @@ HELD = {
     "stream.replayed_coins.ReplayedCoins": "one call's own",
     "stream.possible_draws.PossibleDraws": "one call's own",
     "stream.other_truth.OtherTruth": "one call's own",
+    "stream.worst_chain._Search": "one call's own",
     "stream.other_truth._Followed": "one call's own",
     "stream.truth_report.TruthAudit": "one call's own",
     "stream.output_tree.OutputTree": "one call's own",

@@ -8,6 +8,7 @@ and from these rules. Whoever has both knows all of it, so nothing of it costs p
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from sfumato.models.chain_bets import SYMBOLS, inverse_weights
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.design_methods import Method
+from sfumato.solver.value_function import ValueFunction
+from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.plan import Plan
 
 FIRST, SCOUTS, CONFIDENCE, READY = 1_000, 20, 0.95, 0.5
@@ -101,7 +104,6 @@ class LearningRules:
     start: Plan = field(init=False, repr=False)
     fingerprint: str = field(init=False)
     _channel: Floats = field(init=False, repr=False)
-    _plans: dict[str, Plan] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.edition not in EDITIONS:
@@ -151,23 +153,20 @@ class LearningRules:
 
     def plan(self, chains: PlausibleChains) -> Plan:
         """The plan that keeps the budget for every chain of a set."""
-        kept = self._plans.get(chains.fingerprint)
-        if kept is not None:
-            return kept
-        made = VersionPlan(
+        sight = None
+        if self.far_sighted:
+            sight = _ahead(chains.estimate, self.loss, self.budget.sip.epsilon)
+        return VersionPlan(
             chains.estimate,
             self.budget,
             self.loss,
             method=Method.FAR_SIGHTED if self.far_sighted else Method.OPTIMAL,
             on_exhausted=Fallback.REFUSE,
             purpose=self.purpose,
+            sight=sight,
             robust=chains,
             learning=self.fingerprint,
         )
-        # Asked for twice, for a forecast and for the release: what lies ahead takes long to find.
-        self._plans.clear()
-        self._plans[chains.fingerprint] = made
-        return made
 
     def signal(self, version: int, output: int | None) -> int:
         """What a value says of its version, and of which output of its channel it is."""
@@ -231,6 +230,12 @@ class LearningRules:
         is used, but which one follows from outputs. Over all versions that sums to the whole.
         """
         return (1 - self.confidence) / (2 * version * (version + 1))
+
+
+@lru_cache(maxsize=2)
+def _ahead(chain: MarkovChain, loss: Loss, epsilon: float) -> ValueFunction:
+    """What lies ahead of a version: asked for twice, for its forecast and for the release."""
+    return look_ahead(chain, loss, epsilon)
 
 
 def _columns(plan: Plan) -> Floats:
