@@ -26,8 +26,9 @@ from sfumato.stream.release_spec import ReleaseSpec
 SIGHTED_SYMBOLS = 24
 """Beyond so many symbols it takes more than some seconds to look ahead and to compile."""
 ROBUST_SYMBOLS = 8
-"""Beyond so many symbols a far-sighted step for many chains was seen to gain nothing over one that
-looks at itself: sets of beliefs are then wide, and what is ahead is known for the middle alone."""
+"""Beyond so many symbols a far-sighted step for many chains was not seen to gain over one that
+looks at itself (16: it lost more): sets of beliefs are then wide, and what is ahead is known for
+the middle alone."""
 SEARCHED_SYMBOLS, SEARCHED_VALUES = 128, 100
 """Symbols, and values of a total, up to which it takes seconds to seek where it is best spent."""
 
