@@ -167,6 +167,23 @@ def instant_budgets() -> Sections:
 
 
 @case
+def instant_periods() -> Sections:
+    day = sf.stream.Period("day")
+    release = sf.InstantRelease(
+        chain(),
+        budget=sf.PerPeriod(sf.SIP(1.0), day, cap=sf.SIP(0.5)),
+        loss=sf.loss.hamming(chain().alphabet),
+        on_exhausted=sf.Fallback.SUPPRESS,
+        **simulated(),
+    )
+    # Four values a day, the first before 1970: the budget of a day is gone before it ends.
+    days = [place // 4 - 1 for place in range(12)]
+    events = [release.step(value, period=at) for value, at in zip(truth(), days, strict=False)]
+    told = [(event.period, event.released, event.outcome.value, event.sip) for event in events]
+    return {"events": list(map(str, told)), "spent": str(release.ledger.spent)}
+
+
+@case
 def instant_dice() -> Sections:
     told: Sections = {}
     losses = {
