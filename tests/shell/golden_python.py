@@ -171,17 +171,16 @@ def instant_periods() -> Sections:
     day = sf.stream.Period("day")
     release = sf.InstantRelease(
         chain(),
-        budget=sf.PerPeriod(sf.SIP(1.0), day, cap=sf.SIP(0.4)),
+        budget=sf.PerPeriod(sf.SIP(1.0), day, cap=sf.SIP(0.5)),
         loss=sf.loss.hamming(chain().alphabet),
-        on_exhausted="suppress",
+        on_exhausted=sf.Fallback.SUPPRESS,
         **simulated(),
     )
-    events = [release.step(value, period=moment // 6) for moment, value in enumerate(truth(20))]
-    return {
-        "released": [event.released for event in events],
-        "charges": [event.sip.epsilon for event in events],
-        "state": list(stored(sf.store.to_bytes(release.state))),
-    }
+    # Four values a day, the first before 1970: the budget of a day is gone before it ends.
+    days = [place // 4 - 1 for place in range(12)]
+    events = [release.step(value, period=at) for value, at in zip(truth(), days, strict=False)]
+    told = [(event.period, event.released, event.outcome.value, event.sip) for event in events]
+    return {"events": list(map(str, told)), "spent": str(release.ledger.spent)}
 
 
 @case

@@ -214,3 +214,10 @@ def test_a_receiver_reads_the_file_or_the_ledger_with_or_without_a_policy(town: 
     asked = ("--policy", town / "town.policy", "-o", town / "three.csv")
     done("recover", town / "quick.csv", *model, *asked)
     assert len(rows(town / "three.csv")) == len(rows(private))
+
+
+def test_whose_stream_it_is_is_not_asked_of_a_budget_for_periods(town: Path) -> None:
+    live, model = table(town / "live.csv", NIGHT, 11), ("-m", town / "town.model")
+    done("release", live, *model, *DAILY, *GOES_ON, "-o", town / "private.csv")
+    asked = call("attack", town / "private.csv", *model, "--known", town / "history.csv")
+    assert asked.code == 2 and "the budget must count values" in asked.err

@@ -1,5 +1,7 @@
 """What a receiver infers of a release with a budget for periods: against every sequence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.core.purpose import Fallback
+from sfumato.stream.other_truth import leakage_under
 from sfumato.stream.recovery import recover
 from sfumato.stream.released_tracks import ReleasedTracks
 from tests.oracles.hidden_sequences import switching
@@ -64,9 +67,28 @@ def test_tracks_keep_their_periods_in_any_order_of_streams() -> None:
 
 
 def test_values_without_their_times_are_refused() -> None:
-    from dataclasses import replace
-
     left, _ = a_release(1)
     bare = [replace(event, period=None) for event in left]
     with pytest.raises(InvalidParameter, match="come with their times: the budget is for each day"):
         recover({"ann": bare}, PLAN)
+
+
+def test_another_adversary_was_told_what_the_joint_table_says() -> None:
+    first, rows = [0.2, 0.2, 0.6], [[0.4, 0.3, 0.3], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]]
+    truth = sf.MarkovChain.from_matrix(rows, initial=first)
+    left, told = a_release(3)
+    state, due = PLAN.begin("ann"), 0.0
+    for place, (event, period) in enumerate(zip(left, PERIODS, strict=True)):
+        design = PLAN.prepare(state, period=period)
+        _, state = PLAN.observe(state, [event.released], event.outcome, period=period)
+        if design is None:
+            continue
+        before = [*told[:place], [1.0] * 3]
+        joint = switching([first], [rows], [0] * (place + 1), before)
+        belief = np.zeros(3)
+        for values, mass in joint.items():
+            belief[values[-1]] += mass
+        channel = design.design.channel.probabilities
+        due += np.abs(np.log(channel / (belief @ channel / belief.sum()))).max()
+    found = leakage_under({"ann": left}, PLAN, truth).streams["ann"]
+    assert found.truth == pytest.approx(due, rel=1e-9)

@@ -197,7 +197,9 @@ def leakage_under(
             left = [None if place < 0 else alphabet.labels[place] for place in places]
             outcome, signal = OUTCOMES[int(tracks.outcomes[first])], int(tracks.signals[first])
             phase = None if phased is None else int(phased[first])
-            seen = plan.observed(state, left, outcome, None if signal < 0 else signal, phase)
+            period = None if tracks.periods is None else int(tracks.periods[first])
+            output = None if signal < 0 else signal
+            seen = plan.observed(state, left, outcome, output, phase, period)
             begin = first - int(tracks.starts[stream])
             own = None if phases is None else phases[name][begin : begin + length]
             check.see(CheckedBatch.of(state, seen), own)
