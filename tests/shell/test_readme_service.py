@@ -32,7 +32,7 @@ def _lines() -> list[str]:
 
 
 @contextmanager
-def _running(folder: Path, line: str) -> Iterator[tuple[str, str]]:
+def running_service(folder: Path, line: str) -> Iterator[tuple[str, str]]:
     """A service by a line of the README, on a free port; its address, and its first key."""
     process = subprocess.Popen(
         ["sh", "-c", f"exec {line} --port 0"],
@@ -79,7 +79,7 @@ def test_the_lines_about_the_service_do_what_they_say(tmp_path: Path) -> None:
     done("fit", fitted, "--stream", "user", "--value", "place", "-o", model, "--quiet")
     serve, asked, push, audit, check = _lines()
     assert sys.executable in COMMAND and serve.startswith("sfumato serve ")
-    with _running(tmp_path, serve) as (url, key):
+    with running_service(tmp_path, serve) as (url, key):
         told = []
         for line in (asked, push, audit, check):
             here = line.replace(ADDRESS, url)

@@ -56,7 +56,7 @@ def load(path: str | Path) -> AnyModel:
         >>> load(folder / "coin.model").probabilities
         array([0.7, 0.3])
     """
-    model: AnyModel = _checked(path, AnyModel)
+    model: AnyModel = load_stored(path, AnyModel)
     return model
 
 
@@ -72,7 +72,7 @@ def load_any(path: str | Path) -> AnyModel | PlausibleChains:
         >>> load_any(path)
         Prior(probabilities=array([0.7, 0.3]), alphabet=...)
     """
-    stored: AnyModel | PlausibleChains = _checked(path, AnyModel | PlausibleChains)
+    stored: AnyModel | PlausibleChains = load_stored(path, AnyModel | PlausibleChains)
     return stored
 
 
@@ -82,7 +82,7 @@ def load_state(path: str | Path) -> SeriesState:
     Raises:
         CorruptData: If the file is none, is damaged or comes from another version.
     """
-    state: SeriesState = _checked(path, SeriesState)
+    state: SeriesState = load_stored(path, SeriesState)
     return state
 
 
@@ -104,11 +104,16 @@ def load_plausible(path: str | Path) -> PlausibleChains:
         >>> load_plausible(folder / "near.set").contains(sticky)
         True
     """
-    chains: PlausibleChains = _checked(path, PlausibleChains)
+    chains: PlausibleChains = load_stored(path, PlausibleChains)
     return chains
 
 
-def _checked(path: str | Path, kind: Any) -> Any:
+def load_stored(path: str | Path, kind: Any) -> Any:
+    """Read a stored value of one of some kinds; a file of another kind is not read to its end.
+
+    Raises:
+        CorruptData: If the file is none, is damaged or comes from another version.
+    """
     try:
         with Path(path).open("rb") as file:
             # A file of another kind, which may be long, is known by its first bytes.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.core.errors import CorruptData
-from sfumato.store.codec import from_bytes, to_bytes
+from sfumato.store.codec import to_bytes
+from sfumato.store.files import load_stored
 from sfumato.store.outputs import write_whole
 from sfumato.store.protocol import LedgerMismatch
 from sfumato.stream.model_versions import ModelVersion
@@ -56,10 +56,8 @@ def load_versions(path: str | Path) -> LearntVersions:
     Raises:
         CorruptData: If the file is none, is damaged or comes from another version.
     """
-    try:
-        return from_bytes(Path(path).read_bytes(), LearntVersions)
-    except CorruptData as problem:
-        raise CorruptData(f"{path}: {problem}") from problem
+    learnt: LearntVersions = load_stored(path, LearntVersions)
+    return learnt
 
 
 def check_versions(history: VersionHistory, path: Path) -> None:

@@ -17,7 +17,7 @@ from sfumato.core.progress import Progress
 from sfumato.models.encoding import Symbols, text
 from sfumato.models.markov import MarkovChain
 from sfumato.models.stream_model import StreamModel
-from sfumato.store.files import load, together
+from sfumato.store.files import load, together, write_whole
 from sfumato.tables.cells import read_each, stream_name
 from sfumato.tables.columns import read_columns
 from sfumato.tables.named_loss import read_matrix
@@ -167,4 +167,4 @@ def write_matrices(matrices: Mapping[Path, Floats]) -> None:
             sink = io.StringIO(newline="")
             rows = [[repr(float(cell)) for cell in row] for row in matrix]
             csv.writer(sink, lineterminator="\n").writerows(rows)
-            aside.write_bytes(sink.getvalue().encode())
+            write_whole(aside, sink.getvalue().encode())
