@@ -234,18 +234,18 @@ def test_a_release_says_three_numbers_and_moves_by_itself() -> None:
         bit,
         budget=sf.SIP(1.5),
         loss=sf.loss.hamming(bit),
-        first=400,
+        first=1600,
         scouts=0,
         ready=0.001,
         purpose=Purpose.SIMULATION,
         randomness=sf.seeded(4),
     )
-    rng, values = np.random.default_rng(3), np.arange(40) % 2
+    rng, values = np.random.default_rng(3), np.arange(160) % 2
     for _ in range(12):
         for place, value in enumerate(values.tolist()):
             release(f"u{place}", value)
-        values = np.where(rng.random(40) < 0.9, values, 1 - values)
-    assert release.versions[0].moves and release.versions[0].values == 400
+        values = np.where(rng.random(160) < 0.9, values, 1 - values)
+    assert release.versions[0].moves and release.versions[0].values == 1600
     told = release.spent("u3")
     assert told.estimate < told.over_set and told.over_set.epsilon <= told.ldp.epsilon + 1e-9
     assert told.confidence == 0.95
