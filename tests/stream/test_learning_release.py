@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.core.arrays import Floats
-from sfumato.core.errors import InvalidParameter
+from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
+from sfumato.store.protocol import Answer
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import EDITIONS, LearningRules
+from sfumato.stream.learning_run import recall
 from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
 from sfumato.stream.release_spec import LearningSpec, ReleaseSpec
 from sfumato.stream.version_history import VersionHistory, _Learnt
@@ -232,18 +234,18 @@ def test_a_release_says_three_numbers_and_moves_by_itself() -> None:
         bit,
         budget=sf.SIP(1.5),
         loss=sf.loss.hamming(bit),
-        first=1_000,
+        first=1600,
         scouts=0,
         ready=0.001,
         purpose=Purpose.SIMULATION,
         randomness=sf.seeded(4),
     )
-    rng, values = np.random.default_rng(3), np.arange(100) % 2
+    rng, values = np.random.default_rng(3), np.arange(160) % 2
     for _ in range(12):
         for place, value in enumerate(values.tolist()):
             release(f"u{place}", value)
-        values = np.where(rng.random(100) < 0.9, values, 1 - values)
-    assert release.versions[0].moves and release.versions[0].values == 1_000
+        values = np.where(rng.random(160) < 0.9, values, 1 - values)
+    assert release.versions[0].moves and release.versions[0].values == 1600
     told = release.spent("u3")
     assert told.estimate < told.over_set and told.over_set.epsilon <= told.ldp.epsilon + 1e-9
     assert told.confidence == 0.95
@@ -295,3 +297,23 @@ def test_all_versions_of_all_starts_share_the_failure() -> None:
     rules = some_rules()
     whole = sum(2 * rules.lasting_failure(restart) for restart in range(10_000))
     assert 0.999 * (1 - rules.confidence) < whole <= (1 - rules.confidence) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("signal", [1, 999, 1000])
+def test_a_context_free_value_names_no_output(signal: int) -> None:
+    """What no channel drew could say anything: nobody who reads it may take it for a version."""
+    rules = some_rules()
+    history = VersionHistory(rules)
+    plan = LearningPlan.under(history)
+    state = plan.begin("ann")
+    (event,), _ = plan.step(state, [1], sf.seeded(1))
+    assert event.signal == 0
+    assert plan.observed(state, [event.released], signal=0).events == (event,)
+    with pytest.raises(InvalidParameter, match="outputs before it lead to"):
+        plan.observed(state, [event.released], signal=signal)
+    answer = Answer("1", "table", 1, "ann", 0, "released", event.released, 1.0, 1.0, signal=0)
+    with pytest.raises(CorruptData, match="another version"):
+        recall(history, [replace(answer, signal=signal)])
+    assert history.count == 0
+    recall(history, [answer])
+    assert history.count == 1

@@ -16,6 +16,7 @@ from sfumato.solver.far_sighted import FarSight
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.partition.robust_sight import robust_sighted
+from sfumato.stream.partition.value_spaces import NextValueAhead
 from tests.models.test_belief_sets import a_box, corners
 from tests.stream.test_other_truth import a_chain, a_chain_within, a_plan
 
@@ -125,3 +126,11 @@ def test_a_chain_of_higher_order_cannot_be_followed() -> None:
             robust=PlausibleChains.from_radius(second, 0.05),
             method=Method.FAR_SIGHTED,
         )
+
+
+def test_steps_for_boxes_that_never_come_again_are_not_kept_for_ever() -> None:
+    near = PlausibleChains.from_radius(STICKY, 0.05)
+    space = a_plan(STICKY, 0.5, robust=near, method=Method.FAR_SIGHTED).space
+    assert isinstance(space, NextValueAhead)
+    most = space._robust_steps.cache_info().maxsize
+    assert most is not None and 64 <= most <= 10_000  # some 1.5 kB each

@@ -117,7 +117,9 @@ class LearningPlan(VersionPlan):
         plan, own, number = self._due(state)
         named, output = (None, None) if signal is None else self.rules.told_by(signal)
         lacking = plan.sight is not None and output is None
-        if named not in (None, number) or lacking:
+        # A context-free value has no output to name: its signal is 0, and could say anything else.
+        idle = signal is not None and self.rules.signal(number, output) != signal
+        if named not in (None, number) or lacking or idle:
             rule = "be the one that outputs before it lead to"
             raise InvalidParameter(signal_column(self) or "signal", signal, rule)
         seen = plan.observed(own, outputs, outcome, output, phase, period)

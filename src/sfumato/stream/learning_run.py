@@ -28,11 +28,13 @@ def recall(history: VersionHistory, answers: Iterable[Answer]) -> None:
     Raises:
         CorruptData: If an answer is not what the outputs before it led to.
     """
-    alphabet = history.rules.alphabet
+    rules, alphabet = history.rules, history.rules.alphabet
     for answer in answers:
         due = history.used(answer.stream, answer.sequence)
-        said = None if answer.signal is None else history.rules.told_by(answer.signal)[0]
-        if due is None or said != due or answer.released is None:
+        named, output = (None, None) if answer.signal is None else rules.told_by(answer.signal)
+        # A context-free value has no output to name: its signal is 0.
+        right = due is not None and named == due and answer.signal == rules.signal(due, output)
+        if not right or answer.released is None:
             raise CorruptData(
                 f"the ledger holds an answer of stream {answer.stream!r} under another version "
                 "than the outputs before it lead to"

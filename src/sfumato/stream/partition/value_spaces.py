@@ -33,6 +33,9 @@ from sfumato.stream.partition.robust_sight import robust_sighted
 _CELLS = 4_000_000
 """How many numbers the designs may hold that are shared by streams that stand alike: some 32 MB,
 enough for the beliefs that a chain of a few symbols visits again and again."""
+_BOXES = 4096
+"""How many steps for boxes of beliefs are kept, some 1.5 kB each. Streams stand alike for their
+first values alone: later boxes have a history of their own, and hardly come again."""
 
 
 class NextValue(BeliefSpace):
@@ -43,7 +46,7 @@ class NextValue(BeliefSpace):
         self.patterns: Ints = np.arange(len(loss))[:, None]
         kept = max(64, _CELLS // len(loss) ** 2)
         self._designs = lru_cache(maxsize=kept)(self._solve)
-        self._robust_designs = lru_cache(maxsize=kept)(self._solve_robust)
+        self._robust_designs = lru_cache(maxsize=min(kept, _BOXES))(self._solve_robust)
 
     def partition(self, belief: Belief) -> WholeBatches:
         """Every value is a cell."""
@@ -145,7 +148,7 @@ class NextValueAhead(NextValue):
         self._sights = [FarSight(sight, sight.outlook(axis)) for axis in range(chain.order)]
         kept = max(64, _CELLS // len(loss) ** 2)
         self._steps = lru_cache(maxsize=kept)(self._look)
-        self._robust_steps = lru_cache(maxsize=kept)(self._look_robustly)
+        self._robust_steps = lru_cache(maxsize=min(kept, _BOXES))(self._look_robustly)
 
     def design(
         self, belief: Belief, length: int, recalled: int, epsilon: float, ldp: float | None
