@@ -1103,7 +1103,8 @@ def _runnable(step: Step, place: int) -> Step:
 def _readme() -> Iterator[Case]:
     fitted = "fit history.csv --stream user --value place -o city.model"
     for steps in readme_blocks():
-        words = itertools.takewhile(str.isalpha, steps[0].split())
+        words = list(itertools.takewhile(str.isalpha, steps[0].split()))
+        words += ["per-period"] if "--per" in steps[0].split() else []
         yield Case(f"readme-{'-'.join(words)}", (fitted, *steps), silent=1, slow=True)
 
 
