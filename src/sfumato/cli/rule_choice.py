@@ -56,6 +56,8 @@ class RuleChoice:
         """
         from msgspec.structs import replace
 
+        if spec.per is None and spec.epsilon is not None and spec.budget is not None:
+            spec.schedule()  # refuses both; else a method that nobody named would be refused
         found = self._spread(self._by_method(spec, policy, begun), policy, begun)
         if found.every == 1 and found.first in (None, 1.0):
             return replace(found, every=None, first=None)  # as an even split has always been told

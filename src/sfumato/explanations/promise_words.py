@@ -66,7 +66,12 @@ def plan_words(spec: ReleaseSpec) -> Iterator[str]:
             "that under the worst of them."
         )
         yield _three("the model", spec.robust_words)
-    if spec.time is not None:
+    if spec.time is not None and spec.per is not None:
+        yield (
+            f"Periods follow from column {spec.time!r}, which is taken for public: when a value "
+            "was must not tell what it was."
+        )
+    elif spec.time is not None:
         yield (
             f"Its model changes with time: phases follow from column {spec.time!r}, which is taken "
             "for public and to depend on the values no more than the model says."
@@ -74,7 +79,8 @@ def plan_words(spec: ReleaseSpec) -> Iterator[str]:
     if spec.ldp is not None:
         yield f"Whatever an observer knows, it is also capped at {amount(LDP(spec.ldp))}."
     if spec.sealed is not None:
-        yield f"It stands beside {spec.sealed.rows:,} rows of {spec.sealed.streams:,} streams."
+        streams = "1 stream" if spec.sealed.streams == 1 else f"{spec.sealed.streams:,} streams"
+        yield f"It stands beside {spec.sealed.rows:,} rows of {streams}."
 
 
 def _three(model: str, chains: str) -> str:

@@ -155,7 +155,7 @@ def evidence(
     if isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("model", "a library of patterns", "be a chain of values")
     if plan.period is not None:
-        rule = "count values: what left is followed without its times here; `audit` reads them"
+        rule = "be one that counts values, because times are not read here; `audit` reads them"
         raise InvalidParameter("the budget", f"one for each {plan.period}", rule)
     if plan.policy is not None and not unbiased and not plan.in_batches:
         from sfumato.stream.fleet_replay import replayed
