@@ -110,6 +110,13 @@ def history(tmp_path: Path) -> Path:
     return write(tmp_path / "history.csv", ["person", "activity"], people)
 
 
+def test_a_slip_in_the_name_of_a_column_is_answered_with_the_nearest_one(tmp_path: Path) -> None:
+    people = [(f"p{row % 3}", row, "lying") for row in range(9)]
+    history = write(tmp_path / "history.csv", ["person", "activity", "when"], people)
+    result = call("fit", history, "--stream", "person", "--value", "activty", "-o", tmp_path / "a")
+    assert result.code == 2 and "--stream person --value activity -o" in result.err
+
+
 def test_a_column_that_is_not_there_is_answered_with_the_line_to_type(
     history: Path, tmp_path: Path
 ) -> None:

@@ -57,7 +57,7 @@ def test_values_are_recovered_before_and_after_the_change(house: Path) -> None:
     counted = ("-o", house / "g.csv", "--flows", house / "f.csv", "--json")
     table, ledger = map(json.loads, both(house, "recover", *counted))
     assert table == ledger and table["rows"] == STREAMS * MOMENTS
-    assert "what was learnt since streams changed" in table["assumes"]
+    assert "those before a change that the release noticed" in table["assumes"]
     truth = {(one["user"], one["when"]): one["value"] for one in rows(house / "live.csv")}
     # A ledger orders the values of a stream, not those of different streams.
     guessed = {(one["user"], one["sequence"]): one for one in rows(house / "g.csv")}

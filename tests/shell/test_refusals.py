@@ -174,6 +174,17 @@ def test_resuming_needs_the_ledger_of_the_run(
     assert not Path("never-begun.ledger").exists()
 
 
+def test_a_cap_beside_a_total_is_refused_as_such_and_no_method_is_blamed(
+    model: Path, tmp_path: Path
+) -> None:
+    both = ("--epsilon", 1, "--budget", 3, "--horizon", 4)
+    said = refused(
+        table(tmp_path / "live.csv", LIVE), "-m", model, *both, output=tmp_path / "p.csv"
+    )
+    assert said.startswith("sfumato: the budget must be --epsilon E, or --budget B")
+    assert "--method" not in said and said.endswith("got '--epsilon --budget --horizon'")
+
+
 def test_the_output_must_not_be_the_input(model: Path, tmp_path: Path) -> None:
     live = table(tmp_path / "live.csv", LIVE[:3])
     said = refused(live, "-m", model, *RULE, output=live)

@@ -63,7 +63,7 @@ def print_report(report: AuditReport, unit: str, files: list[str], *, quiet: boo
         or any(getattr(entry, _SOMETIMES[column]) is not None for _, entry in worst)
     }
     table(
-        f"{rows}, {len(report.streams):,} streams; those that leaked most",
+        f"{rows}, {len(order):,} stream{'s' * (len(order) != 1)}; those that leaked most",
         ["stream", "steps", *there],
         [
             [name, f"{entry.steps:,}", *(_cells(entry)[column] for column in there)]

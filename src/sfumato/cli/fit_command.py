@@ -178,8 +178,8 @@ def fit(given: FitOptions) -> None:
     if given.shown.quiet:
         return
     print_line(
-        f"{given.output}: {report.streams:,} streams, {report.rows:,} values, "
-        f"{report.symbols:,} symbols, {report.transitions:,} transitions"
+        f"{given.output}: {report.streams:,} stream{'s' * (report.streams != 1)}, "
+        f"{report.rows:,} values, {report.symbols:,} symbols, {report.transitions:,} transitions"
     )
     if report.patterns is not None and report.kept is not None:
         print_line(f"{report.patterns:,} patterns, which are {report.kept:.0%} of the batches")

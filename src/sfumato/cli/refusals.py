@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.options import signature_of
@@ -81,8 +82,10 @@ def _to_type(
     words, free = list(typed_words.get()), [name for name in there if name not in typed.values()]
     for field in fields:
         if free and typed.get(field) is not None and typed[field] not in problem.there:
-            # Who comes first in a table as a rule, and what is measured last.
-            chosen = free.pop(0 if field in ("stream", "time", "event") else -1)
+            # A slip of the fingers; else who comes first in a table, and what is measured last.
+            near = get_close_matches(str(typed[field]), free, n=1)
+            place = 0 if field in ("stream", "time", "event") else -1
+            chosen = free.pop(free.index(near[0]) if near else place)
             words = _with_option(words, names[field], chosen)
     return names[asked[0]][0], shlex.join(["sfumato", *words])
 

@@ -260,8 +260,8 @@ def release(given: _ReleaseOptions) -> None:
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
             f"{gone(report.missing, spec.missing)}"
             f"{beyond(report.clipped)}"
-            f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
-            f"{LDP(report.largest_ldp)} each, in all"
+            f"{report.streams:,} stream{'s' * (report.streams != 1)}, "
+            f"at most {SIP(report.largest_sip)} and {LDP(report.largest_ldp)} each, in all"
         )
         if report.rows:
             say(

@@ -59,6 +59,8 @@ class RuleChoice:
         if spec.per is not None:  # what does not go with it is refused before anything is compiled
             asked = self.spread
             replace(spec, every=asked.number(), first=asked.first, cap=asked.cap).schedule()
+        elif spec.epsilon is not None and spec.budget is not None:
+            spec.schedule()  # refuses both; else a method that nobody named would be refused
         found = self._spread(self._by_method(spec, policy, begun), policy, begun)
         if found.every == 1 and found.first in (None, 1.0):
             return replace(found, every=None, first=None)  # as an even split has always been told

@@ -49,14 +49,17 @@ def belief_sentence(guarantee: SIP | LIP | LDP, about: str, before: float = BELI
     Examples:
         >>> belief_sentence(SIP(0.5), "the true value")
         'who gave the true value a chance of 10 % may give it 6.06 % to 16.5 % afterwards'
-        >>> belief_sentence(SIP(50.0), "the true sequence")
-        'may become all but certain of the true sequence: a limit this high hides nothing'
+        >>> belief_sentence(SIP(50.0), "the true sequence").split(": ")[0]
+        'who gave the true sequence a chance of 10 % may become all but certain of it'
     """
     low, high = belief_range(guarantee, before)
     parts = shown_down(100 * low, 3), shown_up(100 * high, 3)
-    if high >= _CERTAINTY:
-        return f"may become all but certain of {about}: a limit this high hides nothing"
     them = "them" if about.endswith("values") else "it"
+    if high >= _CERTAINTY:
+        return (
+            f"who gave {about} a chance of {100 * before:g} % may become all but certain of "
+            f"{them}: a limit this high does not prevent that"
+        )
     return (
         f"who gave {about} a chance of {100 * before:g} % may give {them} {parts[0]} % to "
         f"{parts[1]} % afterwards"

@@ -80,7 +80,8 @@ def plan_words(spec: ReleaseSpec) -> Iterator[str]:
     if spec.ldp is not None:
         yield f"Whatever an observer knows, it is also capped at {amount(LDP(spec.ldp))}."
     if spec.sealed is not None:
-        yield f"It stands beside {spec.sealed.rows:,} rows of {spec.sealed.streams:,} streams."
+        streams = "1 stream" if spec.sealed.streams == 1 else f"{spec.sealed.streams:,} streams"
+        yield f"It stands beside {spec.sealed.rows:,} rows of {streams}."
 
 
 def _three(model: str, chains: str) -> str:

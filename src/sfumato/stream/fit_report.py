@@ -110,10 +110,12 @@ def _few_starts(paths: Sequence[Ints], order: int) -> list[str]:
     # A few values give no long run to speak of, and a warning for every toy table helps nobody.
     if known >= _KNOWN_STARTS or length < _LONG:
         return []
+    number = f"{length:,.0f} values"
+    has = f"it has {number}" if streams == 1 else f"they have {number} on average"
     return [
         f"only {streams} {'stream shows' if streams == 1 else 'streams show'} how a stream begins "
-        f"(they have {length:,.0f} values on average), so the model takes the first value of a "
-        f"stream to be {1 - known:.0%} like any later one. If the streams that you will release "
+        f"({has}), so the model takes the first value of a stream to be "
+        f"{1 - known:.0%} like any later one. If the streams that you will release "
         "begin in a special way (each day in bed, say), cut the history into such pieces, each "
         "with a stream name of its own, and fit again"
     ]

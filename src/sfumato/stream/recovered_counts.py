@@ -33,8 +33,8 @@ from sfumato.stream.recovery_loops import gather, moved_counts
 
 BY_MODEL = "values move as the model says, and streams are independent of each other"
 BY_ESTIMATE = (
-    "values move as what was learnt last says, each as what was learnt since streams changed "
-    "before it, and streams are independent of each other"
+    "values move as was learnt last (those before a change that the release noticed: as was "
+    "learnt before it), and streams are independent of each other"
 )
 _SELECTED = (
     "hold each stream once, unless every step has the same channel (randomized-response with a "

@@ -199,7 +199,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             case None, float() | int() as total, None, int() as width:
                 return Window(SIP(total), width, cap)
             case _:
-                rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
+                rule = (
+                    "be --epsilon E, or --budget B --horizon T, or --budget B --window W (or, for "
+                    "`release`, --budget B --per day --cap C)"
+                )
                 typed = {
                     "--epsilon": self.epsilon,
                     "--budget": self.budget,
@@ -238,10 +241,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def _planned(self, model: StreamModel, policy: Policy | None, width: int | None) -> Plan:
         if self.learn is not None:
             rule = (
-                "be those of a release with one model; `audit`, `recover`, `learn` and `drift` "
-                "read those that learn, with all that left"
+                "be the rules of a release with one model; a release with --learn is read by "
+                "`audit`, `recover`, `learn` and `drift`, from all that it released"
             )
-            raise InvalidParameter("rules", "those of a release that learns", rule)
+            raise InvalidParameter("rules", "those of a release with --learn", rule)
         self._check_made_with(model, policy)
         chain: Model | PatternLibrary | PeriodicChain = model.chain
         if width is None:

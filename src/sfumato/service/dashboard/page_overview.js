@@ -40,7 +40,7 @@ export function overviewPage() {
     },
     async refresh(signal) {
       const [all, some] = await Promise.all([get("overview", {}, signal), get("streams", { limit: 12 }, signal)]);
-      fill(lead, `Release ${all.release} lets out ${all.rule}. `, all.complete ? "" : "Not all streams are counted yet.");
+      fill(lead, `Release ${all.release} may leak ${all.rule}. `, all.complete ? "" : "Not all streams are counted yet.");
       const refusals = Object.values(all.refused).reduce((sum, one) => sum + one, 0);
       const full = all.left.slice(5).reduce((sum, one) => sum + one, 0);
       fill(tiles,

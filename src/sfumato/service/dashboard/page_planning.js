@@ -67,7 +67,7 @@ export function planningPage(refresh) {
       const wanted = [...new Set([asked, ...grid(), own])].reverse(); // the last is tried first
       known = await get("plan", { epsilon: wanted.join(",") }, signal);
       const busy = known.points.filter((point) => point.status === "computing").length;
-      fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} ${known.epsilon === 1 ? "nat" : "nats"} a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
+      fill(lead, `What the model of release ${known.release} expects: the release itself may leak up to ${up(known.epsilon)} ${known.epsilon === 1 ? "nat" : "nats"} a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
       chart.words.textContent = `Smaller is better. ${known.streams} streams of ${known.length} values, ${known.remark}.`;
       const ready = known.points.filter((point) => point.status === "ready");
       describe();

@@ -44,8 +44,10 @@ class Sample:
         paths = [folder / name for name in made]
         for path in paths:
             if path.exists():
-                rule = "be one in which none of the files is: a sample overwrites nothing"
-                raise InvalidParameter("folder", str(path), rule)
+                rule = (
+                    f"hold no file {path.name} yet: a sample overwrites nothing; -o names another"
+                )
+                raise InvalidParameter("folder", str(folder), rule)
         folder.mkdir(parents=True, exist_ok=True)
         with together(paths) as asides:
             for aside, rows in zip(asides, made.values(), strict=True):
