@@ -71,7 +71,6 @@ def test_no_day_is_passed_each_is_used_and_an_audit_says_so(town: Path, zone: st
     assert audited(town, "--require-budget", "4/stream").code == 1
     assert audited(town, "--require-budget", "0.5/value").code == 0
     words = done("explain", f"{private}.plan.json").out
-    assert "Periods follow from column 'when'" in words and "model changes" not in words
     assert "In each day of event time" in words and "twice as much" in words
     assert "Its periods" in words and "Its model changes with time" not in words
 

@@ -39,8 +39,9 @@ class HeadLog:
     Examples:
         >>> from sfumato.store.home import MemoryHome
         >>> lines = []
-        >>> heads = HeadLog(MemoryHome(), EventLog(lines.append, b"a secret"))
-        >>> heads.tell(Moment.START).registry == MemoryHome().heads().registry
+        >>> home = MemoryHome()
+        >>> heads = HeadLog(home, EventLog(lines.append, b"a secret"))
+        >>> heads.tell(Moment.START).registry == home.heads().registry
         True
         >>> _ = heads.tell(Moment.GROWN)  # nothing has moved
         >>> [b'"event":"head"' in line for line in lines]
