@@ -153,8 +153,8 @@ def test_an_audit_of_a_partition_notes_a_time_that_was_moved() -> None:
 def test_late_events_and_columns_that_are_not_kept_are_refused() -> None:
     scene, period = town(), RULES.instant(letters()).period
     for reading, rule in (
-        (Reading(time="time", keep=("time",), late=Late.ACCEPT), "late .* must be refuse"),
-        (Reading(time="time"), "keep .* must name 'time'"),
+        (Reading(time="time", keep=("time",), late=Late.ACCEPT), "late must be refuse"),
+        (Reading(time="time"), "keep must name 'time'"),
         (Reading(), "the time column .* must be given"),
     ):
         with pytest.raises(InvalidParameter, match=rule):

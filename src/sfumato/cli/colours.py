@@ -59,7 +59,7 @@ def wants_colour(stream: TextIO) -> bool:
     """Whether a stream gets colours.
 
     A terminal does, unless it is dumb; `NO_COLOR` says never, and `FORCE_COLOR` also in a pipe.
-    Both count as they are usually taken: if they are set, and not empty (https://no-color.org).
+    Both count as they are usually taken: if they are set, and not empty.
     """
     if os.environ.get("NO_COLOR"):
         return False
