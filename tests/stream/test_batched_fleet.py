@@ -234,7 +234,7 @@ def test_a_fleet_that_was_broken_into_refuses_to_go_on(during: str) -> None:
     kept = [fleet.state(place) for place in range(2)]
     # A step goes back to where it began, unless that is broken into as well.
     owners = {"flush": (fleet, "_put"), "skip": (fleet._arrays, "advance")}
-    owner, name = owners.get(during, (fleet._arrays, "settle"))
+    owner, name = owners.get(during, (fleet._arrays.threads, "settle"))
     broken: dict[str, Callable[[], object]] = {
         "step": lambda: fleet.step(["aa", "bb"]),
         "skip": lambda: fleet.skip(),

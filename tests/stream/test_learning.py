@@ -98,7 +98,7 @@ def test_there_is_no_way_for_a_true_value_into_a_learner() -> None:
     assert set(signature(learn).parameters) == public
     assert {part.name for part in fields(ReleasedTracks)} == {
         *("streams", "starts", "places", "outcomes", "began", "signals", "rows", "source"),
-        "phases",  # of times, which left beside the values
+        *("phases", "periods"),  # of times, which left beside the values
     }
     told = {"symbols", "starts", "begins", "reaches", "told"}
     assert {part.name for part in fields(Emissions)} == told
