@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from sfumato.cli.app import called
 from sfumato.client import Client
 from sfumato.store.keys import new_key
 from tests.oracles.ledger_sums import RawLedger, postgres_ledger, sqlite_ledger
+from tests.servers import free_port
 
 LIMIT, HORIZON = 5.0, 40
 SYMBOLS = "abc"
@@ -81,8 +81,7 @@ class Node:
 
     def __init__(self, home: ServiceHome, name: str = "node") -> None:
         self.home, self._name = home, name
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -47,8 +46,7 @@ class Served:
 def service(tmp_path: Path) -> Iterator[Served]:
     model = tmp_path / "city.model"
     model.write_bytes(to_bytes(MODEL))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = servers.free_port()
     rules = ("--model", str(model), "--budget", "12", "--window", "20", "--every", "1")
     place = ("--home", str(tmp_path / "home"), "--port", str(port))
     said = tmp_path / "said"
