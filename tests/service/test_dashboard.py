@@ -230,7 +230,7 @@ def test_series_and_temporal_releases_are_shown_in_their_own_words(inside: Brows
         ("counts", "tram", "any one moment leaked"),
     ):
         Select(inside.one("#release")).select_by_value(release)
-        inside.sees(f"Release {release} lets out")
+        inside.sees(f"Release {release} may leak")
         go(inside, f"stream/{stream}")
         inside.sees(f"Stream {stream}", words, "Released values")
         assert not inside.one(".strip").is_displayed()

@@ -120,4 +120,4 @@ def test_nothing_is_read_where_nothing_is_given(house: Path) -> None:
     found = call("recover", "-m", house / "start.model")
     assert found.code == 2 and "or come with --ledger" in found.err
     asked = call("attack", house / "p.csv", "-m", house / "start.model")
-    assert asked.code == 2 and "read those that learn" in asked.err
+    assert asked.code == 2 and "a release with --learn is read by" in asked.err
