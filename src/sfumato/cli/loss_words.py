@@ -42,11 +42,7 @@ def cost(loss: float, unit: str, digits: int = 4) -> str:
         >>> cost(0.6335, "wrong"), cost(2.13, "km"), cost(0.5, "")
         ('be wrong in 63.35 % of the values', 'be off by 2.13 km a value', 'lose 0.5 a value')
     """
-    if unit == WRONG:
-        return f"be wrong in {100 * loss:.{digits}g} % of the values"
-    return (
-        f"be off by {loss:.{digits}g} {unit} a value" if unit else f"lose {loss:.{digits}g} a value"
-    )
+    return f"{_verb(unit, 'be', 'lose')} {part(loss, unit, digits)}"
 
 
 def errs(loss: float, unit: str, digits: int = 4) -> str:
@@ -56,13 +52,14 @@ def errs(loss: float, unit: str, digits: int = 4) -> str:
         >>> errs(0.6335, "wrong"), errs(2.13, "km"), errs(0.5, "")
         ('is wrong in 63.35 % of the values', 'is off by 2.13 km a value', 'loses 0.5 a value')
     """
+    return f"{_verb(unit, 'is', 'loses')} {part(loss, unit, digits)}"
+
+
+def _verb(unit: str, be: str, lose: str) -> str:
+    """What stands before an amount of this unit, by the forms of its two verbs."""
     if unit == WRONG:
-        return f"is wrong in {100 * loss:.{digits}g} % of the values"
-    return (
-        f"is off by {loss:.{digits}g} {unit} a value"
-        if unit
-        else f"loses {loss:.{digits}g} a value"
-    )
+        return f"{be} wrong in"
+    return f"{be} off by" if unit else lose
 
 
 def meaning(unit: str) -> str:
