@@ -45,6 +45,7 @@ __all__ = (
     "StreamCoins",
     "categorical",
     "check_secret",
+    "draw_ahead",
     "integer_weights",
     "keyed",
     "ledger_key",
@@ -60,6 +61,8 @@ _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
 _CIPHER_BYTES = 16
 _SINGLE_WORDS = 256
+_MOST_AHEAD = 1 << 20
+"""Words that are drawn before anybody asks for them, at most: 8 MB."""
 _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
@@ -203,6 +206,22 @@ def of_ledger(source: Randomness, ledger: bytes) -> Randomness:
     return source.of_ledger(ledger) if isinstance(source, _Key) else source
 
 
+def draw_ahead(source: Randomness, count: int) -> None:
+    """Draw fresh coins before they are asked for, so that who asks for so many need not wait.
+
+    No coin is another one for that: those of an address are drawn when they are asked for, and
+    fresh ones leave in the same order.
+
+    Examples:
+        >>> coins = secure()
+        >>> draw_ahead(coins, 10_000)
+        >>> len(coins.words(10_000))
+        10000
+    """
+    if isinstance(source, _Secure):
+        source.draw_ahead(count)
+
+
 def seeded(seed: int) -> Randomness:
     """Coins for a simulation: the same seed, the same coins, on every machine.
 
@@ -255,6 +274,12 @@ class _Secure(_Uncopied):
             self._ready[:count] = 0
             self._ready = self._ready[count:]
             return taken
+
+    def draw_ahead(self, count: int) -> None:
+        """Have so many words at hand, unless they are too many to keep."""
+        with self._lock:
+            if self._ready.size < count <= _MOST_AHEAD:
+                self._refill(count)
 
     def word(self) -> int:
         while True:

@@ -9,6 +9,7 @@ stream would get alone with the same coins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sfumato.core.budgets import PerStep
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guard import guarded
-from sfumato.core.randomness import Domain, Randomness, secure, words_at
+from sfumato.core.randomness import Domain, Randomness, draw_ahead, secure, words_at
 from sfumato.core.state import StreamState
 from sfumato.stream.fleet_answers import RELEASED, Codes, Run, Seen, Step
 from sfumato.stream.fleet_loop import Batch, Moves
@@ -113,9 +114,7 @@ class Fleet(FleetStreams):
 
     def _answered(self, streams: Ints, moves: Moves, *, whole: bool) -> Step:
         """What left, one value or batch of each stream."""
-        released, outcomes = moves.released, [Outcome.RELEASED] * len(streams)
-        for row in np.flatnonzero(moves.outcomes).tolist():
-            outcomes[row] = OUTCOMES[moves.outcomes[row]]
+        released = moves.released
         if self.plan.in_batches:
             size = len(self.plan.model.alphabet)
             patterns = released[:, None] // self._powers % size
@@ -125,7 +124,7 @@ class Fleet(FleetStreams):
             streams=self.streams if whole else [self._names[place] for place in streams.tolist()],
             sequences=moves.sequences,
             released=released,
-            outcomes=outcomes,
+            codes=moves.outcomes,
             charges=moves.charges,
             alphabet=self.plan.model.alphabet,
             signals=None if self.plan.sight is None else moves.signals,
@@ -142,9 +141,12 @@ class Fleet(FleetStreams):
                 stream goes on after it.
         """
         before, first, going = self._loop.before(batch, self._last), True, batch
+        # As many coins as now are wanted next time, as a rule.
+        ahead = partial(draw_ahead, self._randomness, len(moves.words))
+        given: Any = (moves, self._last, before)
         self._torn = True
         try:
-            while self._loop.follow(mode, going, moves, self._last, before, first=first):
+            while self._loop.follow(mode, going, *given, first=first, ahead=ahead):
                 going, first = going.waiting(), False
                 rows, order = going.rows[going.turns], going.in_order()
                 if self._solved is not None:
@@ -166,7 +168,7 @@ class Fleet(FleetStreams):
     def _moves(self, batch: Batch, cells: Ints) -> Moves:
         """Room for what leaves, and coins for it."""
         count, needing = len(cells), self._needing(batch, cells)
-        if not self._randomness.addressed and needing.all():
+        if not self._randomness.addressed and np.count_nonzero(needing) == count:
             return Moves.blank(cells, self._randomness.words(count))
         words, drawn = np.zeros(count, dtype=np.uint64), np.flatnonzero(needing)
         if not self._randomness.addressed:
@@ -378,7 +380,7 @@ class Fleet(FleetStreams):
             places = values.astype(np.int64)
             # One comparison for both ends: what is below 0 is large if it is taken for unsigned.
             unknown = places.view(np.uint64) >= len(alphabet)
-            if unknown.any():
+            if np.count_nonzero(unknown):
                 places[unknown] = -1
             return places
         flat = [alphabet.place(value) for value in values.ravel().tolist()]
