@@ -1,6 +1,8 @@
 """Coins that are drawn together are those of each address, by libraries that share no code."""
 
 import hmac
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,11 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sfumato.core import keyed_word_loops, keyed_words
+from sfumato.core import encoded_names, keyed_word_loops, keyed_words
 from sfumato.core.compile_events import told
-from sfumato.core.keyed_words import FEW, Draws, KeyedWords, by_loops, one_by_one
+from sfumato.core.encoded_names import EncodedNames
+from sfumato.core.keyed_words import FEW, SHARED, Draws, KeyedWords, by_loops, one_by_one
+from sfumato.stream.fleet_threads import FleetThreads
 
 KEY = bytes(range(7, 39))
 
@@ -96,6 +100,50 @@ def test_moments_of_any_kind_of_whole_numbers_are_the_same_moments(kind: Any) ->
     assert (by_loops(KEY, strided) == due).all()
 
 
+@pytest.mark.parametrize("count", [SHARED - 1, SHARED, SHARED + 1, 3 * SHARED + 255])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_share_draws_without_changing_a_word(threads: int, count: int) -> None:
+    draws, shared = draws_of(count, count, [8] * count, 86), list[list[int]]()
+    helpers = FleetThreads(threads)
+    share = helpers.share
+    helpers.share = lambda edges, part: (shared.append(list(edges)), share(edges, part))[1]  # type: ignore[method-assign]
+    due = by_loops(KEY, draws)
+    assert (by_loops(KEY, draws, helpers) == due).all()
+    assert due[:5].tolist() + due[-5:].tolist() == [
+        *oracle(KEY, draws)[:5],
+        *oracle(KEY, draws)[-5:],
+    ]
+    assert len(shared[-1]) == 1 + (threads if count >= SHARED else 1)
+
+
+def test_names_that_are_encoded_once_give_the_same_words_however_they_grow() -> None:
+    names = ["ann", "", "é", "\ud800"]
+    encoded = EncodedNames(names)
+    for turn in range(60):
+        names += [f"{turn} {place}" for place in range(turn * turn % 40)]
+        which = np.random.default_rng(turn).integers(len(names), size=1 + turn)
+        moments = np.arange(len(which))
+        plain = by_loops(KEY, Draws(b"plan", names, which, moments, 1))
+        assert (by_loops(KEY, Draws(b"plan", encoded, which, moments, 1)) == plain).all()
+        assert plain.tolist() == oracle(KEY, Draws(b"plan", names, which, moments, 1))
+
+
+def test_names_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, asked = [f"s{place}" for place in range(100)], list[int]()
+    honest = encoded_names.encoded_names
+    monkeypatch.setattr(encoded_names, "_GROUP", 30)
+    monkeypatch.setattr(
+        encoded_names,
+        "encoded_names",
+        lambda some: (asked.append(len(some)), honest(some))[1],
+    )
+    encoded = EncodedNames(names)
+    for _ in range(3):
+        text, begins, sizes = encoded.spans(np.array([99, 0]))
+    assert asked == [30, 30, 30, 10]
+    assert [bytes(text[b : b + n]) for b, n in zip(begins, sizes, strict=True)] == [b"s99", b"s0"]
+
+
 @pytest.fixture
 def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process whose loops are not loaded, not on disk, and not asked for."""
@@ -143,22 +191,32 @@ def test_types_of_the_loop_are_those_it_is_asked_for_on_disk() -> None:
 
 
 @pytest.mark.parametrize("breaks", [False, True])
-def test_keys_are_wiped_from_the_room_of_the_loop(
-    monkeypatch: pytest.MonkeyPatch, breaks: bool
+@pytest.mark.parametrize("threads", [1, 2])
+def test_keys_are_wiped_from_the_rooms_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch, breaks: bool, threads: int
 ) -> None:
-    honest, seen = keyed_word_loops.draw, []
+    """Of all threads, once the last of them is done, also if the caller was broken into."""
+    honest, seen = keyed_word_loops.draw, list[Any]()
+    caller, both = threading.current_thread(), threading.Barrier(threads)
 
     def draw(key: Any, *rest: Any) -> None:
+        both.wait(60)
         honest(key, *rest)
         seen.extend([*key, rest[4]])
         assert all(each.any() for each in seen)
-        if breaks:
+        both.wait(60)
+        if threading.current_thread() is not caller:
+            time.sleep(0.2)
+            honest(key, *rest)
+        elif breaks:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(keyed_word_loops, "draw", draw)
+    helpers = FleetThreads(threads)
     try:
-        by_loops(KEY, draws_of(1, 20, [5], 86))
+        by_loops(KEY, draws_of(1, SHARED, [5], 86), helpers)
     except KeyboardInterrupt:
         assert breaks
-    assert len(seen) == 3
+    helpers.settle()
+    assert len(seen) == 3 * threads
     assert not any(each.any() for each in seen)

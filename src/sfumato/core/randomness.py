@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 from sfumato.core import checks
 from sfumato.core.addresses import Address, Domain, plan_part
 from sfumato.core.arrays import Ints
+from sfumato.core.encoded_names import EncodedNames
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.integer_weights import BITS, categorical, integer_weights, sampled
-from sfumato.core.keyed_words import Draws, KeyedWords
+from sfumato.core.keyed_words import NOBODY, Draws, Helpers, KeyedWords
 from sfumato.core.secret_keys import check_secret, ledger_key
 
 __all__ = (
@@ -119,9 +120,10 @@ def words_at(
     source: Randomness,
     domain: Domain,
     plan: str,
-    streams: Sequence[str],
+    streams: Sequence[str] | EncodedNames,
     which: Ints,
     sequences: Ints,
+    helpers: Helpers = NOBODY,
 ) -> NDArray[np.uint64]:
     """One word for each of many draws: the first at each address, as `source.at(...).word()`.
 
@@ -132,6 +134,7 @@ def words_at(
         streams: Names of streams.
         which: The place of each draw's stream among them.
         sequences: Which of the stream's values each draw is for.
+        helpers: Threads that share the work, if it is much.
 
     Examples:
         >>> coins, moments = seeded(1), np.array([0, 1])
@@ -145,7 +148,7 @@ def words_at(
         draws = zip(which.tolist(), sequences.tolist(), strict=True)
         found = [source.at(Address(domain, plan, streams[at], turn)).word() for at, turn in draws]
         return np.array(found, dtype=np.uint64)
-    return source.words_at(plan_part(domain, plan), streams, which, sequences)
+    return source.words_at(plan_part(domain, plan), streams, which, sequences, helpers)
 
 
 def row_words(
@@ -343,13 +346,18 @@ class _Keyed(_Uncopied):
         return _Keyed(hmac.digest(self._key, address.encoded, "sha256"), simulated=self.simulated)
 
     def words_at(
-        self, plan_part: bytes, streams: Sequence[str], which: Ints, sequences: Ints
+        self,
+        plan_part: bytes,
+        streams: Sequence[str] | EncodedNames,
+        which: Ints,
+        sequences: Ints,
+        helpers: Helpers,
     ) -> NDArray[np.uint64]:
         """The first word at each of many addresses that begin alike."""
         if len(sequences) and sequences.min() < 0:
             raise InvalidParameter("sequence", "less", "be at least 0")
         draws = Draws(plan_part, streams, which, sequences, each=1)
-        return _WORDS.drawn(self._key, draws)[:, 0]
+        return _WORDS.drawn(self._key, draws, helpers)[:, 0]
 
     def row_words(self, plan_part: bytes, names: Sequence[str], each: int) -> NDArray[np.uint64]:
         """The first words at the first moment of each of many names."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato.core import checks
 from sfumato.core.arrays import Bools, Ints
 from sfumato.core.budgets import PerStep
+from sfumato.core.encoded_names import EncodedNames
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guard import guarded
@@ -78,6 +79,7 @@ class Fleet(FleetStreams):
         self._randomness = secure() if randomness is None else randomness
         plan.check_coins(self._randomness)
         super().__init__(plan, streams, states, threads)
+        self._coin_names = EncodedNames(self._names)
         solving = plan.policy is not None and plan.policy.solves and plan.sight is None
         parts = (plan, self._arrays, self._ledgers)
         self._solved = SolvedSteps(*parts) if solving else None
@@ -177,8 +179,8 @@ class Fleet(FleetStreams):
             which = np.empty(count, dtype=np.int64)
             which[batch.rows] = np.repeat(batch.streams, batch.ends - batch.turns)
             moments = self._arrays.moments[which] + self.plan.width * batch.ranks()
-            at = (Domain.STREAM, self.plan.fingerprint, self._names, which[drawn], moments[drawn])
-            words[drawn] = words_at(self._randomness, *at)
+            at = (self.plan.fingerprint, self._coin_names, which[drawn], moments[drawn])
+            words[drawn] = words_at(self._randomness, Domain.STREAM, *at, self._arrays.threads)
         return Moves.blank(cells, words)
 
     def _needing(self, batch: Batch, cells: Ints) -> Bools:
