@@ -4,6 +4,7 @@ import hmac
 import threading
 import time
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sfumato.core import encoded_names, keyed_word_loops, keyed_words
+from sfumato.core import keyed_word_loops, keyed_words
+from sfumato.core.addresses import encoded_names
 from sfumato.core.compile_events import told
 from sfumato.core.encoded_names import EncodedNames
 from sfumato.core.keyed_words import FEW, SHARED, Draws, KeyedWords, by_loops, one_by_one
@@ -103,17 +105,13 @@ def test_moments_of_any_kind_of_whole_numbers_are_the_same_moments(kind: Any) ->
 @pytest.mark.parametrize("count", [SHARED - 1, SHARED, SHARED + 1, 3 * SHARED + 255])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_share_draws_without_changing_a_word(threads: int, count: int) -> None:
-    draws, shared = draws_of(count, count, [8] * count, 86), list[list[int]]()
-    helpers = FleetThreads(threads)
-    share = helpers.share
-    helpers.share = lambda edges, part: (shared.append(list(edges)), share(edges, part))[1]  # type: ignore[method-assign]
-    due = by_loops(KEY, draws)
-    assert (by_loops(KEY, draws, helpers) == due).all()
-    assert due[:5].tolist() + due[-5:].tolist() == [
-        *oracle(KEY, draws)[:5],
-        *oracle(KEY, draws)[-5:],
-    ]
-    assert len(shared[-1]) == 1 + (threads if count >= SHARED else 1)
+    draws, helpers = draws_of(count, count, [8] * count, 86), FleetThreads(threads)
+    due, alone = by_loops(KEY, draws), oracle(KEY, draws)
+    assert due[:5].tolist() == alone[:5] and due[-5:].tolist() == alone[-5:]
+    with mock.patch.object(helpers, "share", wraps=helpers.share) as share:
+        assert (by_loops(KEY, draws, helpers) == due).all()
+    edges, _ = share.call_args.args
+    assert len(edges) == 1 + (threads if count >= SHARED else 1)
 
 
 def test_names_that_are_encoded_once_give_the_same_words_however_they_grow() -> None:
@@ -129,18 +127,13 @@ def test_names_that_are_encoded_once_give_the_same_words_however_they_grow() -> 
 
 
 def test_names_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    names, asked = [f"s{place}" for place in range(100)], list[int]()
-    honest = encoded_names.encoded_names
-    monkeypatch.setattr(encoded_names, "_GROUP", 30)
-    monkeypatch.setattr(
-        encoded_names,
-        "encoded_names",
-        lambda some: (asked.append(len(some)), honest(some))[1],
-    )
-    encoded = EncodedNames(names)
+    monkeypatch.setattr("sfumato.core.encoded_names._GROUP", 30)
+    encode = mock.Mock(wraps=encoded_names)
+    monkeypatch.setattr("sfumato.core.encoded_names.encoded_names", encode)
+    encoded = EncodedNames([f"s{place}" for place in range(100)])
     for _ in range(3):
         text, begins, sizes = encoded.spans(np.array([99, 0]))
-    assert asked == [30, 30, 30, 10]
+    assert [len(call.args[0]) for call in encode.call_args_list] == [30, 30, 30, 10]
     assert [bytes(text[b : b + n]) for b, n in zip(begins, sizes, strict=True)] == [b"s99", b"s0"]
 
 
