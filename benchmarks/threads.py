@@ -5,8 +5,8 @@ which share nothing but the machine. Where two processors are two halves of one 
 them, even these are less than twice one. Fleets of 16 symbols and the limits by turns, of the wall,
 since that is what threads are for: to be run on an idle machine. Where memory lies differs from
 process to process, so the whole is done in several: medians of their medians. Beside them, what two
-threads take of the processors together over what one takes: what sharing itself costs, on a busy
-machine, too.
+threads take of the processors together over what one takes, and what part of that the calling
+thread does alone: what sharing costs and what it cannot reach, on a busy machine, too.
 
     python benchmarks/threads.py [--processes 5] [--turns 9]
 """
@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
+from unittest import mock
 
 import numpy as np
 from chains import Case, ring
@@ -30,9 +31,12 @@ from numba import njit
 from streams import EPSILON, Walk, plan_for
 
 import sfumato as sf
+from sfumato.core.randomness import Randomness
 from sfumato.solver.policy import Policy
+from sfumato.stream.fleet_threads import FleetThreads
 
 STREAMS = (10_000, 100_000)
+KEYED = "{}, coins of a key"
 ROUNDS = 4_000_000
 """Some milliseconds of arithmetic: as long as a step of a large fleet."""
 LIMIT = "arithmetic alone"
@@ -60,12 +64,14 @@ def limit_jobs() -> dict[int, Callable[[], object]]:
     return {1: lambda: arithmetic(ROUNDS, 1.0), 2: two}
 
 
-def fleet_jobs(case: Case, policy: Policy, streams: int) -> dict[int, Callable[[], object]]:
+def fleet_jobs(
+    case: Case, policy: Policy, streams: int, coins: Callable[[], Randomness] = sf.secure
+) -> dict[int, Callable[[], object]]:
     """A step of a fleet under way, by one thread and by two."""
     jobs: dict[int, Callable[[], object]] = {}
     for threads in (1, 2):
         names = [f"s{place}" for place in range(streams)]
-        fleet = sf.Fleet(plan_for(case, policy), names, threads=threads)
+        fleet = sf.Fleet(plan_for(case, policy), names, randomness=coins(), threads=threads)
         walk = Walk(case, streams)
         for _ in range(12):
             fleet.step(walk.next())
@@ -85,6 +91,35 @@ def took(job: Callable[[], object], least: float = 0.05) -> tuple[float, float]:
         job()
         runs += 1
     return (time.perf_counter() - began) / runs, (time.process_time() - spent) / runs
+
+
+def alone(job: Callable[[], object], steps: int = 50) -> float:
+    """What the calling thread does outside of shared work, of all that a step takes."""
+    inside, share, together = 0, FleetThreads.share, FleetThreads.together
+
+    def timed(work: Callable[..., None]) -> Callable[..., None]:
+        def part(*given: int) -> None:
+            nonlocal inside
+            began = time.thread_time_ns()
+            work(*given)
+            if given[-1] == 0:  # the number of the thread
+                inside += time.thread_time_ns() - began
+
+        return part
+
+    found = []
+    with (
+        mock.patch.object(FleetThreads, "share", lambda all, at, do: share(all, at, timed(do))),
+        mock.patch.object(
+            FleetThreads, "together", lambda all, do, done: together(all, timed(do), done)
+        ),
+    ):
+        for _ in range(steps):
+            inside, spent, own = 0, time.process_time_ns(), time.thread_time_ns()
+            job()
+            own = time.thread_time_ns() - own
+            found.append((own - inside) / (time.process_time_ns() - spent))
+    return statistics.median(found)
 
 
 class OtherFleet:
@@ -132,7 +167,10 @@ def measure(turns: int) -> dict[str, dict[str, float]]:
     case = ring()
     policy = sf.compile_policy(case.chain, case.loss, EPSILON, steps=case.steps)
     races = {LIMIT: limit_jobs()}
-    races |= {_name(streams): fleet_jobs(case, policy, streams) for streams in STREAMS}
+    for streams in STREAMS:
+        races[_name(streams)] = fleet_jobs(case, policy, streams)
+        keyed = partial(sf.keyed, b"the key of a benchmark")
+        races[KEYED.format(_name(streams))] = fleet_jobs(case, policy, streams, keyed)
     for jobs in races.values():
         for job in jobs.values():
             job()  # what is compiled at the first call is not measured
@@ -140,10 +178,12 @@ def measure(turns: int) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, list[float]]] = {}
     for _ in range(turns):
         for name, jobs in races.items():
-            (one, alone), (two, both) = took(jobs[1]), took(jobs[2])
-            found.setdefault(name, {"wall": [], "processors": []})
-            found[name]["wall"].append(one / two)
-            found[name]["processors"].append(both / alone)
+            (one, lone), (two, both) = took(jobs[1]), took(jobs[2])
+            here = found.setdefault(name, {"wall": [], "processors": []})
+            here["wall"].append(one / two)
+            here["processors"].append(both / lone)
+            if name != LIMIT:
+                here.setdefault("alone", []).append(alone(jobs[2]))
         for streams, other in others.items():
             apart = found.setdefault(f"two processes, a {_name(streams)} each", {"wall": []})
             apart["wall"].append(other.gain(races[_name(streams)][1]))
@@ -173,9 +213,9 @@ def main() -> None:
     print(f"## Two threads against one, of the wall ({given.processes} processes)\n")
     print(
         "| work | times one thread, median | least | most | of arithmetic | of two processes | "
-        "processor time, times one thread |"
+        "processor time, times one thread | of it by the caller alone |"
     )
-    print("|---" * 7 + "|")
+    print("|---" * 8 + "|")
     limits = [run[LIMIT]["wall"] for run in runs]
     for name in runs[0]:
         gains = [run[name]["wall"] for run in runs]
@@ -184,7 +224,9 @@ def main() -> None:
         beside = "" if None in apart else share(gains, apart)
         spent = [run[name].get("processors") for run in runs]
         dear = "" if None in spent else f"{statistics.median(spent):.2f}"
-        print(f"| {name} | {spread} | {share(gains, limits)} | {beside} | {dear} |")
+        single = [run[name].get("alone") for run in runs]
+        serial = "" if None in single else f"{statistics.median(single):.1%}"
+        print(f"| {name} | {spread} | {share(gains, limits)} | {beside} | {dear} | {serial} |")
 
 
 def _name(streams: int) -> str:

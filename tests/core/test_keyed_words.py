@@ -1,7 +1,10 @@
 """Coins that are drawn together are those of each address, by libraries that share no code."""
 
 import hmac
+import threading
+import time
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,8 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sfumato.core import keyed_word_loops, keyed_words
+from sfumato.core.addresses import encoded_names
 from sfumato.core.compile_events import told
-from sfumato.core.keyed_words import FEW, Draws, KeyedWords, by_loops, one_by_one
+from sfumato.core.encoded_names import EncodedNames
+from sfumato.core.keyed_words import FEW, SHARED, Draws, KeyedWords, by_loops, one_by_one
+from sfumato.stream.fleet_threads import FleetThreads
 
 KEY = bytes(range(7, 39))
 
@@ -96,6 +102,41 @@ def test_moments_of_any_kind_of_whole_numbers_are_the_same_moments(kind: Any) ->
     assert (by_loops(KEY, strided) == due).all()
 
 
+@pytest.mark.parametrize("count", [SHARED - 1, SHARED, SHARED + 1, 3 * SHARED + 255])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_share_draws_without_changing_a_word(threads: int, count: int) -> None:
+    draws, helpers = draws_of(count, count, [8] * count, 86), FleetThreads(threads)
+    due, alone = by_loops(KEY, draws), oracle(KEY, draws)
+    assert due[:5].tolist() == alone[:5] and due[-5:].tolist() == alone[-5:]
+    with mock.patch.object(helpers, "share", wraps=helpers.share) as share:
+        assert (by_loops(KEY, draws, helpers) == due).all()
+    edges, _ = share.call_args.args
+    assert len(edges) == 1 + (threads if count >= SHARED else 1)
+
+
+def test_names_that_are_encoded_once_give_the_same_words_however_they_grow() -> None:
+    names = ["ann", "", "é", "\ud800"]
+    encoded = EncodedNames(names)
+    for turn in range(60):
+        names += [f"{turn} {place}" for place in range(turn * turn % 40)]
+        which = np.random.default_rng(turn).integers(len(names), size=1 + turn)
+        moments = np.arange(len(which))
+        plain = by_loops(KEY, Draws(b"plan", names, which, moments, 1))
+        assert (by_loops(KEY, Draws(b"plan", encoded, which, moments, 1)) == plain).all()
+        assert plain.tolist() == oracle(KEY, Draws(b"plan", names, which, moments, 1))
+
+
+def test_names_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.core.encoded_names._GROUP", 30)
+    encode = mock.Mock(wraps=encoded_names)
+    monkeypatch.setattr("sfumato.core.encoded_names.encoded_names", encode)
+    encoded = EncodedNames([f"s{place}" for place in range(100)])
+    for _ in range(3):
+        text, begins, sizes = encoded.spans(np.array([99, 0]))
+    assert [len(call.args[0]) for call in encode.call_args_list] == [30, 30, 30, 10]
+    assert [bytes(text[b : b + n]) for b, n in zip(begins, sizes, strict=True)] == [b"s99", b"s0"]
+
+
 @pytest.fixture
 def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process whose loops are not loaded, not on disk, and not asked for."""
@@ -143,22 +184,32 @@ def test_types_of_the_loop_are_those_it_is_asked_for_on_disk() -> None:
 
 
 @pytest.mark.parametrize("breaks", [False, True])
-def test_keys_are_wiped_from_the_room_of_the_loop(
-    monkeypatch: pytest.MonkeyPatch, breaks: bool
+@pytest.mark.parametrize("threads", [1, 2])
+def test_keys_are_wiped_from_the_rooms_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch, breaks: bool, threads: int
 ) -> None:
-    honest, seen = keyed_word_loops.draw, []
+    """Of all threads, once the last of them is done, also if the caller was broken into."""
+    honest, seen = keyed_word_loops.draw, list[Any]()
+    caller, both = threading.current_thread(), threading.Barrier(threads)
 
     def draw(key: Any, *rest: Any) -> None:
+        both.wait(60)
         honest(key, *rest)
         seen.extend([*key, rest[4]])
         assert all(each.any() for each in seen)
-        if breaks:
+        both.wait(60)
+        if threading.current_thread() is not caller:
+            time.sleep(0.2)
+            honest(key, *rest)
+        elif breaks:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(keyed_word_loops, "draw", draw)
+    helpers = FleetThreads(threads)
     try:
-        by_loops(KEY, draws_of(1, 20, [5], 86))
+        by_loops(KEY, draws_of(1, SHARED, [5], 86), helpers)
     except KeyboardInterrupt:
         assert breaks
-    assert len(seen) == 3
+    helpers.settle()
+    assert len(seen) == 3 * threads
     assert not any(each.any() for each in seen)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from sfumato.core.randomness import (
     Domain,
     Randomness,
     categorical,
+    draw_ahead,
     integer_weights,
     keyed,
     secure,
@@ -130,6 +132,44 @@ def test_threads_never_share_a_coin(take: Callable[[Randomness], list[int]]) -> 
     words = [word for mine in taken for word in mine]
     assert len(words) == 4 * 2_500 * len(take(source))
     assert len(set(words)) == len(words)
+
+
+# --- coins that are drawn before they are asked for ---
+
+
+@pytest.mark.parametrize("count", [1, 8192, 8193, 20_000])
+def test_coins_that_were_drawn_ahead_are_handed_over_without_another_draw(count: int) -> None:
+    source: Any = secure()
+    draw_ahead(source, count)
+    ready = source._ready.copy()
+    draw_ahead(source, count)  # there are enough
+    with mock.patch.object(source, "_refill", side_effect=AssertionError):
+        assert ints(source.words(count)) == ints(ready[:count])
+    assert not set(ints(source.words(100))) & set(ints(ready[:count]))
+
+
+def test_coins_that_are_too_many_to_keep_are_not_drawn_ahead() -> None:
+    source: Any = secure()
+    draw_ahead(source, 1 << 22)
+    assert source._ready.size == 0
+
+
+def test_coins_of_an_address_are_drawn_where_they_are_asked_for() -> None:
+    for source, again in ((seeded(1), seeded(1)), (keyed(SECRET), keyed(SECRET))):
+        draw_ahead(source, 100)
+        assert source.at(here("u1", 7)).word() == again.at(here("u1", 7)).word()
+    ordered, again = seeded(1), seeded(1)
+    draw_ahead(ordered, 100)
+    assert ints(ordered.words(3)) == ints(again.words(3))
+
+
+def test_a_forked_process_does_not_get_what_its_parent_drew_ahead() -> None:
+    mine, theirs = forked(
+        "from sfumato.core.randomness import draw_ahead; source = secure();"
+        " draw_ahead(source, 9000)",
+        "[int(word) for word in source.words(9000)]",
+    )
+    assert len(set(mine) | set(theirs)) == 18_000
 
 
 # --- coins of an address ---

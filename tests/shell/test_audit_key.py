@@ -68,9 +68,11 @@ def one_coin_turned(sequence: int) -> Iterator[None]:
             address = Address(address.domain, address.plan, address.stream, sequence + 10**6)
         return honest(self, address)
 
-    def words_at(self: _Keyed, plan: bytes, streams: Any, which: Any, moments: Any) -> Any:
+    def words_at(
+        self: _Keyed, plan: bytes, streams: Any, which: Any, moments: Any, helpers: Any
+    ) -> Any:
         turned = np.where(moments == sequence, sequence + 10**6, moments)
-        return together(self, plan, streams, which, turned)
+        return together(self, plan, streams, which, turned, helpers)
 
     with mock.patch.object(_Keyed, "at", at), mock.patch.object(_Keyed, "words_at", words_at):
         yield

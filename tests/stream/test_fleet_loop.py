@@ -1,14 +1,18 @@
 """Rows of many streams, and how threads share them."""
 
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import Fleet
+from sfumato import Fleet, secure
 from sfumato.core.arrays import Ints
 from sfumato.stream.fleet_loop import Batch
-from tests.stream.fleet_scripts import everything, keyed_coins, plan_of
+from tests.stream.fleet_scripts import NAMES, everything, keyed_coins, plan_of
 
 
 def batch_of(lengths: list[int]) -> Batch:
@@ -69,3 +73,21 @@ def test_nothing_to_do_is_done_by_any_number_of_threads(threads: int) -> None:
     assert len(fleet.run(none, none).released) == 0
     assert len(fleet.step([], none).released) == 0
     assert everything(fleet) == before
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_helper_draws_the_coins_of_the_next_step(threads: int) -> None:
+    """By turns instead of at once, so that the helper comes before the caller has done it all."""
+    source: Any = secure()
+    fleet = Fleet(plan_of("dense, order 1"), NAMES, randomness=source, threads=threads)
+    shared: Any = fleet._arrays.threads
+
+    def in_turn(work: Callable[[int], None], _: Callable[[int], bool]) -> None:
+        for thread in reversed(range(threads)):
+            work(thread)
+
+    with mock.patch.object(shared, "together", in_turn):
+        fleet.step([0, 1, 2, 0, 1])
+        source.words(source._ready.size - len(NAMES))  # as many are left as the next step takes
+        fleet.step([0, 1, 2, 0, 1])
+    assert (len(source._ready) >= len(NAMES)) == (threads > 1)

@@ -34,18 +34,20 @@ _OUTER_BITS = 8 * (64 + 32)
 
 
 @njit(**IN_PLACE)
-def lay_out(rest: Bytes, names: Bytes, shape: Ints, hashed: int, messages: Bytes) -> None:
+def lay_out(
+    rest: Bytes, names: Bytes, begins: Ints, shape: Ints, hashed: int, messages: Bytes
+) -> None:
     """Write down what is hashed for each stream, with zeros where numbers of moments will stand.
 
     Args:
         rest: What is left of the part that all addresses share, behind its whole blocks.
-        names: The names of the streams, one behind the other.
+        names: Names of streams.
+        begins: Where the name of each begins in them.
         shape: Of each stream: where its message begins, how many blocks it has, where its number
             stands in it and how long its name is.
         hashed: How many bytes were hashed before.
         messages: Zeros, to be filled.
     """
-    taken = 0
     for stream in range(shape.shape[0]):
         first, blocks, mark, size = shape[stream]
         at = first
@@ -56,8 +58,7 @@ def lay_out(rest: Bytes, names: Bytes, shape: Ints, hashed: int, messages: Bytes
             messages[at + place] = size >> 8 * (7 - place) & 255
         at += _NUMBER
         for place in range(size):
-            messages[at + place] = names[taken + place]
-        taken += size
+            messages[at + place] = names[begins[stream] + place]
         messages[first + mark + _NUMBER] = 128
         bits, last = 8 * (hashed + mark + _NUMBER), first + 64 * blocks - _NUMBER
         for place in range(_NUMBER):

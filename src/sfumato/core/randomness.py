@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 from sfumato.core import checks
 from sfumato.core.addresses import Address, Domain, plan_part
 from sfumato.core.arrays import Ints
+from sfumato.core.encoded_names import EncodedNames
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.integer_weights import BITS, categorical, integer_weights, sampled
-from sfumato.core.keyed_words import Draws, KeyedWords
+from sfumato.core.keyed_words import NOBODY, Draws, Helpers, KeyedWords
 from sfumato.core.secret_keys import check_secret, ledger_key
 
 __all__ = (
@@ -45,6 +46,7 @@ __all__ = (
     "StreamCoins",
     "categorical",
     "check_secret",
+    "draw_ahead",
     "integer_weights",
     "keyed",
     "ledger_key",
@@ -60,6 +62,8 @@ _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
 _CIPHER_BYTES = 16
 _SINGLE_WORDS = 256
+_MOST_AHEAD = 1 << 20
+"""Words that are drawn before anybody asks for them, at most: 8 MB."""
 _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
@@ -116,9 +120,10 @@ def words_at(
     source: Randomness,
     domain: Domain,
     plan: str,
-    streams: Sequence[str],
+    streams: Sequence[str] | EncodedNames,
     which: Ints,
     sequences: Ints,
+    helpers: Helpers = NOBODY,
 ) -> NDArray[np.uint64]:
     """One word for each of many draws: the first at each address, as `source.at(...).word()`.
 
@@ -129,6 +134,7 @@ def words_at(
         streams: Names of streams.
         which: The place of each draw's stream among them.
         sequences: Which of the stream's values each draw is for.
+        helpers: Threads that share the work, if it is much.
 
     Examples:
         >>> coins, moments = seeded(1), np.array([0, 1])
@@ -142,7 +148,7 @@ def words_at(
         draws = zip(which.tolist(), sequences.tolist(), strict=True)
         found = [source.at(Address(domain, plan, streams[at], turn)).word() for at, turn in draws]
         return np.array(found, dtype=np.uint64)
-    return source.words_at(plan_part(domain, plan), streams, which, sequences)
+    return source.words_at(plan_part(domain, plan), streams, which, sequences, helpers)
 
 
 def row_words(
@@ -203,6 +209,22 @@ def of_ledger(source: Randomness, ledger: bytes) -> Randomness:
     return source.of_ledger(ledger) if isinstance(source, _Key) else source
 
 
+def draw_ahead(source: Randomness, count: int) -> None:
+    """Draw fresh coins before they are asked for, so that who asks for so many need not wait.
+
+    No coin is another one for that: those of an address are drawn when they are asked for, and
+    fresh ones leave in the same order.
+
+    Examples:
+        >>> coins = secure()
+        >>> draw_ahead(coins, 10_000)
+        >>> len(coins.words(10_000))
+        10000
+    """
+    if isinstance(source, _Secure):
+        source.draw_ahead(count)
+
+
 def seeded(seed: int) -> Randomness:
     """Coins for a simulation: the same seed, the same coins, on every machine.
 
@@ -255,6 +277,12 @@ class _Secure(_Uncopied):
             self._ready[:count] = 0
             self._ready = self._ready[count:]
             return taken
+
+    def draw_ahead(self, count: int) -> None:
+        """Have so many words at hand, unless they are too many to keep."""
+        with self._lock:
+            if self._ready.size < count <= _MOST_AHEAD:
+                self._refill(count)
 
     def word(self) -> int:
         while True:
@@ -318,13 +346,18 @@ class _Keyed(_Uncopied):
         return _Keyed(hmac.digest(self._key, address.encoded, "sha256"), simulated=self.simulated)
 
     def words_at(
-        self, plan_part: bytes, streams: Sequence[str], which: Ints, sequences: Ints
+        self,
+        plan_part: bytes,
+        streams: Sequence[str] | EncodedNames,
+        which: Ints,
+        sequences: Ints,
+        helpers: Helpers,
     ) -> NDArray[np.uint64]:
         """The first word at each of many addresses that begin alike."""
         if len(sequences) and sequences.min() < 0:
             raise InvalidParameter("sequence", "less", "be at least 0")
         draws = Draws(plan_part, streams, which, sequences, each=1)
-        return _WORDS.drawn(self._key, draws)[:, 0]
+        return _WORDS.drawn(self._key, draws, helpers)[:, 0]
 
     def row_words(self, plan_part: bytes, names: Sequence[str], each: int) -> NDArray[np.uint64]:
         """The first words at the first moment of each of many names."""

@@ -9,6 +9,7 @@ stream would get alone with the same coins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from sfumato.core import checks
 from sfumato.core.arrays import Bools, Ints
 from sfumato.core.budgets import PerStep
+from sfumato.core.encoded_names import EncodedNames
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guard import guarded
-from sfumato.core.randomness import Domain, Randomness, secure, words_at
+from sfumato.core.randomness import Domain, Randomness, draw_ahead, secure, words_at
 from sfumato.core.state import StreamState
 from sfumato.stream.fleet_answers import RELEASED, Codes, Run, Seen, Step
 from sfumato.stream.fleet_loop import Batch, Moves
@@ -77,6 +79,7 @@ class Fleet(FleetStreams):
         self._randomness = secure() if randomness is None else randomness
         plan.check_coins(self._randomness)
         super().__init__(plan, streams, states, threads)
+        self._coin_names = EncodedNames(self._names)
         solving = plan.policy is not None and plan.policy.solves and plan.sight is None
         parts = (plan, self._arrays, self._ledgers)
         self._solved = SolvedSteps(*parts) if solving else None
@@ -113,9 +116,7 @@ class Fleet(FleetStreams):
 
     def _answered(self, streams: Ints, moves: Moves, *, whole: bool) -> Step:
         """What left, one value or batch of each stream."""
-        released, outcomes = moves.released, [Outcome.RELEASED] * len(streams)
-        for row in np.flatnonzero(moves.outcomes).tolist():
-            outcomes[row] = OUTCOMES[moves.outcomes[row]]
+        released = moves.released
         if self.plan.in_batches:
             size = len(self.plan.model.alphabet)
             patterns = released[:, None] // self._powers % size
@@ -125,7 +126,7 @@ class Fleet(FleetStreams):
             streams=self.streams if whole else [self._names[place] for place in streams.tolist()],
             sequences=moves.sequences,
             released=released,
-            outcomes=outcomes,
+            codes=moves.outcomes,
             charges=moves.charges,
             alphabet=self.plan.model.alphabet,
             signals=None if self.plan.sight is None else moves.signals,
@@ -142,9 +143,12 @@ class Fleet(FleetStreams):
                 stream goes on after it.
         """
         before, first, going = self._loop.before(batch, self._last), True, batch
+        # As many coins as now are wanted next time, as a rule.
+        ahead = partial(draw_ahead, self._randomness, len(moves.words))
+        given: Any = (moves, self._last, before)
         self._torn = True
         try:
-            while self._loop.follow(mode, going, moves, self._last, before, first=first):
+            while self._loop.follow(mode, going, *given, first=first, ahead=ahead):
                 going, first = going.waiting(), False
                 rows, order = going.rows[going.turns], going.in_order()
                 if self._solved is not None:
@@ -166,7 +170,7 @@ class Fleet(FleetStreams):
     def _moves(self, batch: Batch, cells: Ints) -> Moves:
         """Room for what leaves, and coins for it."""
         count, needing = len(cells), self._needing(batch, cells)
-        if not self._randomness.addressed and needing.all():
+        if not self._randomness.addressed and np.count_nonzero(needing) == count:
             return Moves.blank(cells, self._randomness.words(count))
         words, drawn = np.zeros(count, dtype=np.uint64), np.flatnonzero(needing)
         if not self._randomness.addressed:
@@ -175,8 +179,8 @@ class Fleet(FleetStreams):
             which = np.empty(count, dtype=np.int64)
             which[batch.rows] = np.repeat(batch.streams, batch.ends - batch.turns)
             moments = self._arrays.moments[which] + self.plan.width * batch.ranks()
-            at = (Domain.STREAM, self.plan.fingerprint, self._names, which[drawn], moments[drawn])
-            words[drawn] = words_at(self._randomness, *at)
+            at = (self.plan.fingerprint, self._coin_names, which[drawn], moments[drawn])
+            words[drawn] = words_at(self._randomness, Domain.STREAM, *at, self._arrays.threads)
         return Moves.blank(cells, words)
 
     def _needing(self, batch: Batch, cells: Ints) -> Bools:
@@ -378,7 +382,7 @@ class Fleet(FleetStreams):
             places = values.astype(np.int64)
             # One comparison for both ends: what is below 0 is large if it is taken for unsigned.
             unknown = places.view(np.uint64) >= len(alphabet)
-            if unknown.any():
+            if np.count_nonzero(unknown):
                 places[unknown] = -1
             return places
         flat = [alphabet.place(value) for value in values.ravel().tolist()]

@@ -27,7 +27,7 @@ class Step:
         sequences: The moment of each, or at which its batch began.
         released: Places in the alphabet of the symbols that left, -1 for none; in the shape of the
             values: one place per stream or, in batches, a row.
-        outcomes: What left.
+        codes: What left: places in `tuple(Outcome)`.
         charges: Both certificates of each: under the model, and whatever the model.
         alphabet: The symbols.
         signals: Which output of its channel left, -1 where none did; None unless the plan is
@@ -47,10 +47,18 @@ class Step:
     streams: Sequence[str]
     sequences: Ints
     released: Ints
-    outcomes: Sequence[Outcome]
+    codes: Codes
     charges: Floats
     alphabet: Alphabet
     signals: Ints | None = None
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What left, by name: a list that is made when it is asked for."""
+        outcomes = [Outcome.RELEASED] * len(self.codes)
+        for row in np.flatnonzero(self.codes != RELEASED).tolist():
+            outcomes[row] = OUTCOMES[self.codes[row]]
+        return outcomes
 
     def labels(self) -> list[Any]:
         """The symbols that left, a list per stream in batches; None where none did."""

@@ -6,7 +6,7 @@ one call, sorted by stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -99,8 +99,9 @@ class Batch:
         return cls(streams, rows, rows.copy(), rows + 1, rows)
 
     def again(self) -> Self:
-        """The same rows from their beginning."""
-        return replace(self, turns=self.begins.copy())
+        """The same rows, set back to their beginning."""
+        self.turns[:] = self.begins
+        return self
 
     @classmethod
     def of(cls, which: Ints, slots: Ints) -> Self:
@@ -162,19 +163,25 @@ class Moves:
         """Rows that were seen to leave."""
         moves = replace(cls.blank(released, NO_WORDS), details=details)
         moves.released[:], moves.signals[:], moves.outcomes[:] = released, signals, outcomes
+        # A row that cannot have left is never reached.
+        moves.sequences[:], moves.charges[:] = 0, 0.0
         return moves
 
     @classmethod
     def blank(cls, cells: Ints, words: NDArray[np.uint64]) -> Self:
-        """Nothing has been found yet."""
+        """Nothing has been found yet.
+
+        A release writes every row or none leaves, and its threads write faster than one alone
+        would fill in zeros.
+        """
         count = len(cells)
         return cls(
             cells=cells,
             words=words,
-            sequences=np.zeros(count, dtype=np.int64),
+            sequences=np.empty(count, dtype=np.int64),
             released=np.empty(count, dtype=np.int64),
             outcomes=np.zeros(count, dtype=np.uint8),
-            charges=np.zeros((count, 2)),
+            charges=np.empty((count, 2)),
             signals=np.empty(count, dtype=np.int64),
             withheld=np.zeros(count, dtype=np.bool_),
         )
@@ -268,7 +275,15 @@ class FleetLoop:
         return self._before
 
     def follow(
-        self, mode: int, batch: Batch, moves: Moves, last: Ints, before: Before, *, first: bool
+        self,
+        mode: int,
+        batch: Batch,
+        moves: Moves,
+        last: Ints,
+        before: Before,
+        *,
+        first: bool,
+        ahead: Callable[[], None],
     ) -> bool:
         """Let streams go through their rows; whether some stopped before one.
 
@@ -279,6 +294,7 @@ class FleetLoop:
             last: What every stream released last.
             before: Where the streams stood: filled at the
             first: call for a batch.
+            ahead: Something for later calls, which a helper does while others release.
         """
         options, given = self._entries(mode, batch, moves, last, before, first=first)
         if mode == RELEASE and not self._is_ready(batch, options, given):
@@ -292,6 +308,8 @@ class FleetLoop:
         open_claims(claimed, batch.split(threads.count))
 
         def work(thread: int) -> None:
+            if thread == 1:
+                ahead()  # whoever is behind for it finds fewer blocks left
             run_loops.follow(options, claimed, thread, *given, *self._arrays.room(thread))
 
         threads.together(work, lambda many: all_done(claimed, many, SPINS))
