@@ -172,6 +172,36 @@ def test_times_that_were_moved_to_spend_more_are_found_by_whoever_holds_the_true
     assert unseen.code == 0 and "not checked: what column 'when' says" in unseen.out
 
 
+def test_an_event_that_was_answered_keeps_its_day(town: Path) -> None:
+    """An old answer beside a later time would be of a day whose budget it was not charged to."""
+    private, again = town / "private.csv", town / "again.csv"
+    given = ("-m", town / "town.model", *DAILY, *GOES_ON, "--event", "id")
+    kept = ("--ledger", town / "l.ledger", "-o")
+    lines = ["user,when,place,id", "ann,2024-03-30T20:00,home,e1", "ann,2024-03-30T21:00,work,e2"]
+    (town / "live.csv").write_text("\n".join(lines) + "\n")
+    done("release", town / "live.csv", *given, *kept, private)
+    moved = "\n".join(lines).replace("-30T", "-31T")
+    (town / "late.csv").write_text(moved + "\n")
+    said = refused(town / "late.csv", *given, *kept, again)
+    assert "row 1" in said and "answered before, for another time" in said
+    (town / "zone.csv").write_text("\n".join([*lines, "ann,2024-03-31T00:00,home,e3"]) + "\n")
+    done("release", town / "zone.csv", *given, *kept, again)
+    assert [row["sip"] for row in rows(again)][:2] == [row["sip"] for row in rows(private)]
+
+
+def test_rows_that_come_again_in_another_day_are_found(town: Path) -> None:
+    private, again = town / "private.csv", town / "again.csv"
+    given = ("-m", town / "town.model", *DAILY, *GOES_ON, "-o", private)
+    done("release", table(town / "live.csv", NIGHT, 6), *given)
+    again.write_text(private.read_text())
+    both = ("--model", town / "town.model", "--plan", town / "private.csv.plan.json")
+    freely = ("--allow", "unsealed")
+    assert call("audit", private, again, *both, *freely).code == 0
+    again.write_text(private.read_text().replace("2024-03-31", "2024-04-02"))
+    found = call("audit", private, again, *both, *freely)
+    assert found.code == 1 and "again.csv, row" in found.out
+
+
 def test_a_row_that_goes_back_is_not_told_what_would_be_refused(town: Path) -> None:
     live = town / "live.csv"
     live.write_text("user,when,place\nann,2024-05-02T01:00,home\nann,2024-05-01T01:00,work\n")

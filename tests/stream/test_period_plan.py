@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -200,6 +201,18 @@ def test_a_period_is_given_just_where_a_budget_has_them() -> None:
     plain = hourly(budget=sf.PerStep(sf.SIP(0.4)))
     with pytest.raises(InvalidParameter, match="not be given: the budget is not for periods"):
         plain.step(plain.begin("ann"), [0], sf.secure(), period=1)
+
+
+@pytest.mark.parametrize("period", [0.5, float("nan"), float("inf"), "3", 2**62, START])
+def test_a_clock_is_no_period(period: object) -> None:
+    """Hours as a float would begin a period, and its whole budget, with every value."""
+    release = sf.InstantRelease(CHAIN, budget=HOURLY, loss=LOSS)
+    for _ in range(2):
+        with pytest.raises(InvalidParameter, match="be a whole number within 2\\^62"):
+            release(0, period=period)  # type: ignore[arg-type]
+        release(0, period=2)
+    release(1, period=np.int64(3))  # type: ignore[arg-type]
+    assert to_bytes(release.state) and type(release.state.period.index) is int  # type: ignore[union-attr]
 
 
 def test_a_state_that_lost_its_period_is_refused() -> None:

@@ -250,3 +250,28 @@ def test_what_is_too_large_is_refused_as_the_strict_reader_does(
     assert len(found) == 4096
     assert problem is not None
     assert "characters" in problem
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([0, 253_402_300_800], pa.timestamp("s")),
+        pa.array([0, -62_135_596_801], pa.timestamp("s")),
+        pa.array([0, 253_402_300_799], pa.timestamp("s", "Pacific/Apia")),
+        pa.array([0, 2**64 // 10**6 + 60], pa.timestamp("s")),
+        pa.array([0, 4_000_000], pa.date32()),
+    ],
+)
+def test_a_year_beyond_the_calendar_is_refused_by_name(
+    tmp_path: Path, suffix: str, array: Any
+) -> None:
+    path, table = tmp_path / f"far.{suffix}", pa.table({"when": array})
+    if suffix == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    else:
+        with pyarrow.ipc.new_file(str(path), table.schema) as file:
+            file.write_table(table)
+    for read in (Table.at(str(path)).chunks, Table.at(str(path)).batches):
+        said = outcome(read(["when"]))[1]
+        assert said is not None and "column 'when' must hold moments of the years 1 to 9999" in said

@@ -12,6 +12,9 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.numerics import add_up
 
+_MOST = 2**62
+"""Numbers of periods lie within it, as those of `periods.py` do; a state can hold them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:
@@ -85,6 +88,14 @@ class PeriodLedger:
 
     index: int
     ledger: Ledger = Ledger()
+
+    def __post_init__(self) -> None:
+        # A clock in the place of a number would begin a period, and its budget, with every value.
+        whole = isinstance(self.index, int | np.integer)
+        if not whole or not -_MOST < self.index < _MOST:
+            rule = "be a whole number within 2^62, as `Period.at` gives it"
+            raise InvalidParameter("period", self.index, rule)
+        object.__setattr__(self, "index", int(self.index))
 
     def charged(self, charge: Charge, values: int = 1) -> PeriodLedger:
         """The same after one more step in this period."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from sfumato.core.printed import shown_up
 from sfumato.models.encoding import Symbols, Unreadable
 from sfumato.models.stream_model import StreamModel
 
-_KEYS = np.frombuffer(secrets.token_bytes(7 * 8), dtype=np.uint64) | np.uint64(1)
+_KEYS = np.frombuffer(secrets.token_bytes(9 * 8), dtype=np.uint64) | np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,12 @@ def same_cell(cell: Any, due: Label | float | None, *, text: bool) -> bool:
 
 
 def fingerprints(
-    released: Ints, signals: Ints, outcomes: Ints, leakages: Floats, batches: Ints | None = None
+    released: Ints,
+    signals: Ints,
+    outcomes: Ints,
+    leakages: Floats,
+    batches: Ints | None = None,
+    times: Sequence[Ints] = (),
 ) -> Ints:
     """Eight bytes of what each of some rows says: keyed, so that nobody can look for two alike.
 
@@ -177,11 +182,13 @@ def fingerprints(
         outcomes: What left, as places in `OUTCOMES`.
         leakages: Both certificates.
         batches: Where batches began; -1, or nothing, for none.
+        times: What follows from times, phases and periods, where anything does.
     """
     bits = np.ascontiguousarray(leakages).view(np.int64)
     batches = np.full(len(released), -1, dtype=np.int64) if batches is None else batches
     mixed = np.full(len(released), _KEYS[0], dtype=np.uint64)
-    for key, part in zip(_KEYS[1:], (released, signals, outcomes, *bits.T, batches), strict=True):
+    parts = (released, signals, outcomes, *bits.T, batches, *times)
+    for key, part in zip(_KEYS[1 : 1 + len(parts)], parts, strict=True):
         mixed = (mixed ^ part.astype(np.uint64)) * key
         mixed ^= mixed >> np.uint64(29)
     return mixed.view(np.int64)

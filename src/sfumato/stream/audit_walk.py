@@ -387,7 +387,9 @@ class Walk:
         said = (place, event.signal, OUTCOMES.index(event.outcome), event.batch)
         whole = np.array([-1 if one is None else one for one in said], dtype=np.int64)[:, None]
         leakages = np.array([[event.sip.epsilon, event.ldp.epsilon]])
-        return int(fingerprints(whole[0], whole[1], whole[2], leakages, whole[3])[0])
+        # An old answer at another time would seem to be of another period.
+        when = [np.array([one]) for one in (event.phase, event.period) if one is not None]
+        return int(fingerprints(whole[0], whole[1], whole[2], leakages, whole[3], when)[0])
 
 
 def _what_left(event: Event) -> tuple[object, ...]:

@@ -216,7 +216,8 @@ class RowChecks:
         reading: Which columns mean what.
         remark: Told what a person should know.
         last_time: When the last row of a stream was; the ledger says it unless given.
-        in_order: Whether rows that go back in time can never be taken.
+        in_order: Whether rows that go back in time can never be taken: phases, or periods of the
+            budget, follow from times.
 
     Attributes:
         live: Whether the rows come through a pipe; whoever sends them may send one again.
@@ -236,6 +237,7 @@ class RowChecks:
         self._ledger = ledger
         self._reading = reading
         self._remark = remark
+        self._in_order = in_order
         self.live = path == STANDARD
         advice = "sort the table"
         if not in_order:
@@ -244,7 +246,7 @@ class RowChecks:
         self._remarked: set[str] = set()
 
     def check_retry(self, answer: Answer, row: Row) -> None:
-        """Refuse to give an old answer to another value, or to another row of this very input.
+        """Refuse an old answer to another value or time, or to another row of this very input.
 
         Raises:
             BadTable: If the row is no retry; nothing is drawn for it either.
@@ -257,6 +259,10 @@ class RowChecks:
             compared = self._ledger.check_retry(answer, row.stream, row.tag)
         except LedgerMismatch as problem:
             raise BadTable(self._path, row.place, str(problem)) from None
+        if self._in_order and row.time is not None and answer.time not in (None, row.time.text):
+            # The old answer would leave in a period, or phase, that it was not drawn in.
+            rule = "this event id was answered before, for another time; send it with that time"
+            raise BadTable(self._path, row.place, rule)
         if self._remark and not compared and answer.source not in self._remarked:
             self._remarked.add(answer.source)
             self._remark(

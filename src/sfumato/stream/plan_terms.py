@@ -206,8 +206,8 @@ class PlanTerms:
             period: Number of the period, under a budget for periods of time.
 
         Raises:
-            InvalidParameter: If a period is missing or lies before the last one, or is given and
-                there is none.
+            InvalidParameter: If a period is missing, is no whole number or lies before the last
+                one, or is given and there is none.
         """
         if self.period is None:
             if period is not None:
@@ -217,10 +217,10 @@ class PlanTerms:
         if period is None:
             rule = f"be given with each value: the budget is for each {self.period}"
             raise InvalidParameter("period", None, rule)
-        last = state.period
-        if last is None or period > last.index:
-            return PeriodLedger(period)
-        if period < last.index:
+        own, last = PeriodLedger(period), state.period
+        if last is None or own.index > last.index:
+            return own
+        if own.index < last.index:
             raise InvalidParameter("period", period, "not lie before that of the value before it")
         return last
 

@@ -114,11 +114,19 @@ def checked_cells(array: Any, name: str, path: str) -> list[Any]:
         _check_cells(array.dictionary.take(used), name, path)
     else:
         _check_cells(array, name, path)
-    return python_cells(array)
+    try:
+        return python_cells(array)
+    except (OverflowError, pa.ArrowInvalid):
+        # A year beyond Python's calendar, also one that a zone leads to.
+        rule = f"column {name!r} must hold moments of the years 1 to 9999"
+        raise BadTable(path, None, rule) from None
 
 
 def is_sound(array: Any) -> bool:
-    """Whether nothing in a column is malformed or too large, not even a word nobody uses."""
+    """Whether nothing in a column is malformed, too large or beyond the calendar.
+
+    Not even a word that nobody uses.
+    """
     import pyarrow as pa
 
     try:
@@ -126,7 +134,24 @@ def is_sound(array: Any) -> bool:
     except pa.ArrowInvalid:
         return False
     words = getattr(array, "dictionary", array)
+    if not _in_calendar(words):
+        return False
     return _longest(words) <= limits.FIELD and words.nbytes <= limits.CHUNK
+
+
+def _in_calendar(array: Any) -> bool:
+    """Whether Python knows the years of all moments and days of a column, if it has such."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    if not (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
+        return True
+    try:
+        ends = microseconds(array) if pa.types.is_timestamp(array.type) else array
+        pa.compute.min_max(ends).as_py()
+    except (OverflowError, ValueError, pa.ArrowInvalid):
+        return False
+    return True
 
 
 def _check_cells(array: Any, name: str, path: str) -> None:
@@ -176,7 +201,7 @@ def microseconds(array: Any) -> Any:
 
     kind = pa.timestamp("us", tz=array.type.tz)
     if array.type.unit != "ns":
-        return array.cast(kind, safe=False)
+        return array.cast(kind)  # an error where seconds are too many: they would begin anew
     gone = array.is_null().to_numpy(zero_copy_only=False)
     return pa.array(_ticks(array) // 1_000, mask=gone).cast(kind)
 
