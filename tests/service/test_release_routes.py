@@ -30,6 +30,7 @@ from tests.service.gateways import (
 )
 
 RULES = {"epsilon": 0.5, "method": "optimal"}
+RAGGED = [[0.5, 0.5], [1.0]]
 # Tables as long as these would fill the memory of a service.
 LONG_SERIES = {**SERIES_RULES, "length": 2**53}
 LONG_TEMPORAL = {**TEMPORAL_RULES, "steps": 2**53}
@@ -137,6 +138,42 @@ def test_what_an_administrator_did_stands_in_the_log() -> None:
         ({"name": "x", "rules": {"epsilon": 0.5, "batch": 0}}, "rules.batch"),
         ({"name": "x", "rules": {"budget": 9, "per": "day", "cap": 1}}, "rules.per"),
         ({"name": "x", "rules": {"epsilon": 0.5, "learn": {}}}, "rules.learn"),
+        (
+            {
+                "name": "x",
+                "rules": {**SERIES_RULES, "purpose": "test"},
+                "job": "realtime",
+                "model": None,
+            },
+            "purpose",
+        ),
+        (
+            {
+                "name": "x",
+                "rules": {**SERIES_RULES, "epsilon": 1e-300},
+                "job": "realtime",
+                "model": None,
+            },
+            "epsilon",
+        ),
+        (
+            {
+                "name": "x",
+                "rules": {**TEMPORAL_RULES, "alpha": 2e19},
+                "job": "temporal",
+                "model": None,
+            },
+            "alpha",
+        ),
+        (
+            {
+                "name": "x",
+                "rules": {"alpha": 1, "backward": [RAGGED]},
+                "job": "temporal",
+                "model": None,
+            },
+            "matrix",
+        ),
         ({"name": "x", "rules": {"epsilon": 50.0}}, None),
     ],
 )

@@ -315,7 +315,7 @@ def _series_rules(asked: SeriesRequest) -> str:
         interval=asked.interval,
         estimate=estimate,
     )
-    made = rules_document(series_method(spec), spec, Purpose(asked.purpose))
+    made = rules_document(series_method(spec), spec, choice("purpose", Purpose, asked.purpose))
     return msgspec.json.encode(made).decode()
 
 
