@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from sfumato.core.errors import SfumatoError
+from sfumato.service import health_routes
 from sfumato.service.assembly import lacking
 from tests.service.gateways import begun, begun_jobs, gateway_served, json_of, opened
 from tests.service.test_openapi import fuzzed
@@ -39,6 +41,27 @@ def test_a_registry_that_cannot_be_read_shows(monkeypatch: pytest.MonkeyPatch) -
             assert found == ["the registry cannot be read"]
 
     asyncio.run(run())
+
+
+def test_whoever_asks_is_told_of_a_store_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that waits for ever is no answer: a balancer must learn it in time."""
+    gate = threading.Event()
+    monkeypatch.setattr(health_routes, "LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with opened() as there:
+            await begun(there)
+            registry = there.gateway.home.registry
+            entries = registry.entries
+            monkeypatch.setattr(registry, "entries", lambda after=0: gate.wait() and entries(after))
+            reply = await there.client.get("/readyz")
+            assert reply.status_code == 503 and "did not answer" in reply.text
+            assert (await there.client.get("/metrics")).status_code == 200
+            gate.set()
+            while (await there.client.get("/readyz")).status_code != 200:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(run(), 30.0))
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,12 @@ def said(kind: type[HttpToolsProtocol], request: bytes, messages: list[Message])
                 raise ValueError
             await send(message)
 
+    return served_by(kind, app, request)
+
+
+def served_by(kind: type[HttpToolsProtocol], app: Any, request: bytes) -> Wire:
+    """What is written to a request that comes in one piece."""
+
     async def served() -> Wire:
         config = uvicorn.Config(app, lifespan="off", log_config=None, date_header=False)
         config.load()
@@ -89,12 +95,17 @@ CASES: dict[str, tuple[bytes, list[Message]]] = {
     "in parts": (PLAIN, [start(200, LENGTH), body(b"o", more=True), body(b"k")]),
     "chunks": (PLAIN, [start(200), body(b"o", more=True), body(b"k")]),
     "no content": (PLAIN, [start(204, (b"content-length", b"0")), body(b"")]),
-    "head": (b"HEAD / HTTP/1.1\r\n\r\n", [start(200, LENGTH), body(b"ok")]),
+    "head": (b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\n", [start(200, LENGTH), body(b"ok")]),
     "closing": (PLAIN, [start(400, LENGTH, (b"connection", b"close")), body(b"no")]),
     "old": (b"GET / HTTP/1.0\r\n\r\n", [start(200, LENGTH), body(b"ok")]),
     "two at once": (2 * PLAIN, [start(200, LENGTH), body(b"ok")]),
     "continue": (
-        b"POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\nx",
+        b"POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\nx",
+        [start(200, LENGTH), body(b"ok")],
+    ),
+    "trailers": (
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"1\r\nx\r\n0\r\nx-a: b\r\n\r\n",
         [start(200, LENGTH), body(b"ok")],
     ),
     "nothing": (PLAIN, []),
@@ -135,3 +146,44 @@ def test_a_reply_that_breaks_before_its_body_is_an_error_of_the_server(
 def test_a_reply_of_another_length_than_it_says_ends_the_connection(content: bytes) -> None:
     wire = said(BoundedConnection, PLAIN, [start(200, LENGTH), body(content)])
     assert wire.closed
+
+
+def headers_of(request: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers that an app is shown."""
+    shown: list[list[tuple[bytes, bytes]]] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        shown.append(list(scope["headers"]))
+        await send(start(200, LENGTH))
+        await send(body(b"ok"))
+
+    served_by(BoundedConnection, app, request)
+    return shown[0]
+
+
+def test_a_trailer_is_no_header() -> None:
+    """It comes after whoever stands before the service has looked at the headers."""
+    head = b"POST / HTTP/1.1\r\nhost: x\r\nauthorization: first\r\n"
+    rest = b"transfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nauthorization: second\r\n\r\n"
+    told = [value for name, value in headers_of(head + rest) if name == b"authorization"]
+    assert told == [b"first"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [b"host: x", b"host: y"],
+        [b"host: x", b"Authorization: Bearer a", b"authorization: Bearer b"],
+        [b"host: x", b"content-type: application/json", b"content-type: text/plain"],
+    ],
+    ids=["no host", "two hosts", "two keys", "two types"],
+)
+def test_a_request_that_a_proxy_may_read_otherwise_is_refused(headers: list[bytes]) -> None:
+    request = b"\r\n".join([b"GET / HTTP/1.1", *headers, b"", b""])
+    wire = said(BoundedConnection, request, [start(200, LENGTH), body(b"ok")])
+    assert wire.closed and b"".join(wire.writes).startswith(b"HTTP/1.1 400 ")
+    assert b"Bearer" not in b"".join(wire.writes)
+    assert said(HttpToolsProtocol, request, [start(200, LENGTH), body(b"ok")]).writes[0][9:12] == (
+        b"200"
+    )

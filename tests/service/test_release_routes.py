@@ -14,6 +14,7 @@ from sfumato.models.cycle import Cycle
 from sfumato.models.encoding import Symbols
 from sfumato.models.periodic import PeriodicChain
 from sfumato.models.stream_model import StreamModel
+from sfumato.service.job_rules import rules_schema
 from sfumato.solver.design_methods import Method
 from sfumato.store.home import MemoryHome
 from sfumato.stream.policy_files import compile_for
@@ -29,6 +30,7 @@ from tests.service.gateways import (
 )
 
 RULES = {"epsilon": 0.5, "method": "optimal"}
+RAGGED = [[0.5, 0.5], [1.0]]
 # Tables as long as these would fill the memory of a service.
 LONG_SERIES = {**SERIES_RULES, "length": 2**53}
 LONG_TEMPORAL = {**TEMPORAL_RULES, "steps": 2**53}
@@ -119,7 +121,60 @@ def test_what_an_administrator_did_stands_in_the_log() -> None:
             "rules.length",
         ),
         ({"name": "x", "rules": LONG_TEMPORAL, "job": "temporal", "model": None}, "rules.steps"),
-        ({"name": "x", "rules": {"budget": 1.0, "horizon": 5, "method": "far-sighted"}}, None),
+        (
+            {"name": "x", "rules": {"budget": 1, "horizon": 5, "method": "far-sighted"}},
+            "rules.method",
+        ),
+        ({"name": "x", "rules": {"epsilon": 0.5, "method": "best"}}, "rules.method"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "absolute"}}, "alphabet.coordinates"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "loss": [[1.0]]}}, "rules.loss"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "missing": "zero"}}, "rules.missing"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "missing": "symbol"}}, "rules.missing"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "late": "never"}}, "rules.late"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "when_unknown": "guess"}}, "rules.when_unknown"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "purpose": "test"}}, "rules.purpose"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "robust": -1}}, "rules.robust"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "robust": 0.1, "batch": 3}}, "rules.robust"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "batch": 0}}, "rules.batch"),
+        ({"name": "x", "rules": {"budget": 9, "per": "day", "cap": 1}}, "rules.per"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "learn": {}}}, "rules.learn"),
+        (
+            {
+                "name": "x",
+                "rules": {**SERIES_RULES, "purpose": "test"},
+                "job": "realtime",
+                "model": None,
+            },
+            "purpose",
+        ),
+        (
+            {
+                "name": "x",
+                "rules": {**SERIES_RULES, "epsilon": 1e-300},
+                "job": "realtime",
+                "model": None,
+            },
+            "epsilon",
+        ),
+        (
+            {
+                "name": "x",
+                "rules": {**TEMPORAL_RULES, "alpha": 2e19},
+                "job": "temporal",
+                "model": None,
+            },
+            "alpha",
+        ),
+        (
+            {
+                "name": "x",
+                "rules": {"alpha": 1, "backward": [RAGGED]},
+                "job": "temporal",
+                "model": None,
+            },
+            "matrix",
+        ),
+        ({"name": "x", "rules": {"epsilon": 50.0}}, None),
     ],
 )
 def test_rules_that_are_none_are_refused_or_fail_and_leave_no_release(
@@ -364,3 +419,27 @@ def test_a_model_that_changes_with_time_is_refused() -> None:
         assert asked.status_code == 422 and "rules.time" in asked.text
 
     told(scenario)
+
+
+def test_a_release_for_many_chains_looks_ahead_without_a_policy() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        rules = {"epsilon": 0.5, "robust": 0.02}
+        assert (await released(there, "wide", rules=rules)).status_code == 202
+        await there.settled()
+        [line] = json_of(await there.client.get("/v1/releases"))["releases"]
+        assert (line["status"], line.get("policy")) == ("ready", None)
+        assert line["rules"]["method"] == Method.FAR_SIGHTED.value
+        assert line["rules"]["robust"] == 0.02
+        events = [{"stream": "ann", "id": f"e{n}", "value": "home"} for n in range(5)]
+        reply = await there.client.post("/v1/events?release=wide", json={"events": events})
+        answers = [one["answers"][0] for one in json_of(reply)["replies"]]
+        assert len(answers) == 5 and all(one["sip"] <= 0.5 for one in answers)
+
+    told(scenario)
+
+
+def test_the_document_names_no_rule_that_is_refused_whatever_it_is() -> None:
+    [streams] = [one for one in rules_schema()["anyOf"] if one["title"] == "release"]
+    assert {"epsilon", "robust", "missing"} <= set(streams["properties"])
+    assert not {"per", "learn", "keep", "policy"} & set(streams["properties"])

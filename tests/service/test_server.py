@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -27,11 +28,31 @@ from tests.service.servers import Served, served
 HEADERS = {"authorization": f"Bearer {KEY}"}
 
 
-def raw(there: Served, *parts: bytes) -> bytes:
-    """What the server says to some bytes until it closes the connection."""
+def connected(there: Served) -> socket.socket:
     address = urlsplit(there.url)
     assert address.hostname and address.port
-    with socket.create_connection((address.hostname, address.port), timeout=10.0) as own:
+    return socket.create_connection((address.hostname, address.port), timeout=10.0)
+
+
+def dripped(there: Served, first: bytes, drop: bytes) -> bytes:
+    """What the server says to somebody who sends a little, again and again, until it closes."""
+    found, end = b"", time.monotonic() + 20.0
+    with connected(there) as own, contextlib.suppress(ConnectionError):
+        own.sendall(first)
+        own.settimeout(0.05)
+        while time.monotonic() < end:
+            with contextlib.suppress(TimeoutError):
+                if not (piece := own.recv(65_536)):
+                    return found
+                found += piece
+            own.sendall(drop)
+        raise AssertionError("the connection is held for nothing")
+    return found
+
+
+def raw(there: Served, *parts: bytes) -> bytes:
+    """What the server says to some bytes until it closes the connection."""
+    with connected(there) as own:
         for part in parts:
             own.sendall(part)
         found = b""
@@ -90,6 +111,51 @@ def test_who_is_slow_with_his_headers_is_cut_off() -> None:
         again = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
         replies = raw(there, again, again[:10])
         assert replies.startswith(b"HTTP/1.1 200 ") and b"HTTP/1.1 408 " in replies
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 9000\r\n\r\n", b"200"),
+        (b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 9000\r\n\r\n", b"401"),
+        (b"POST /none HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5;", b"404"),
+    ],
+    ids=["not needed", "no key", "nothing there"],
+)
+def test_who_goes_on_sending_a_body_that_was_replied_to_is_cut_off(
+    request_: bytes, status: bytes
+) -> None:
+    with served(limits=Limits(body_seconds=0.3)) as there:
+        assert dripped(there, request_, b"a").startswith(b"HTTP/1.1 " + status)
+
+
+def test_who_sends_empty_lines_after_a_reply_is_cut_off() -> None:
+    with served(limits=Limits(header_seconds=0.3)) as there:
+        first = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+        found = dripped(there, first, b"\r\n")
+        assert found.startswith(b"HTTP/1.1 200 ") and b"HTTP/1.1 408 " in found
+
+
+def test_a_connection_whose_body_came_after_its_reply_is_closed_when_it_idles() -> None:
+    with served(limits=Limits(idle_seconds=1.0)) as there:
+        head = b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n"
+        with connected(there) as own:
+            own.sendall(head)
+            assert own.recv(65_536).startswith(b"HTTP/1.1 401 ")
+            own.sendall(b"x")
+            assert own.recv(65_536) == b""
+
+
+def test_a_connection_goes_on_after_a_body_that_nobody_read() -> None:
+    limits = Limits(body_seconds=0.2, header_seconds=0.2, idle_seconds=30)
+    with served(limits=limits) as there, connected(there) as own:
+        for body in (b"x", b""):
+            own.sendall(b"POST /none HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n")
+            assert own.recv(65_536).startswith(b"HTTP/1.1 404 ")
+            own.sendall(body)
+            time.sleep(0.4)
+        with contextlib.suppress(ConnectionResetError):
+            assert own.recv(65_536) == b""  # the second body never came
 
 
 def test_what_is_no_request_is_a_problem() -> None:

@@ -85,13 +85,18 @@ def numbers(name: str, value: ArrayLike) -> Floats:
         >>> numbers("values", [1, 2.5])
         array([1. , 2.5])
     """
-    try:
-        given = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidParameter(name, "something else", "be finite numbers") from None
+    given = _array(name, value, "be finite numbers")
     if not np.all(np.isfinite(given)):
         raise InvalidParameter(name, "something else", "be finite numbers")
     return given
+
+
+def _array(name: str, value: ArrayLike, rule: str) -> Floats:
+    """Numbers as an array: rows of different lengths, or what is no number, are none."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter(name, "something else", rule) from None
 
 
 def read_only(array: Floats) -> Floats:
@@ -103,7 +108,7 @@ def read_only(array: Floats) -> Floats:
 
 def probabilities(name: str, value: ArrayLike, size: int | None = None) -> Floats:
     """Return a read-only probability vector; zeros are allowed."""
-    vector = np.asarray(value, dtype=np.float64)
+    vector = _array(name, value, "be a vector with at least one entry")
     if vector.ndim != 1 or vector.size == 0:
         raise InvalidParameter(name, vector.shape, "be a vector with at least one entry")
     if size is not None and vector.size != size:
@@ -132,7 +137,7 @@ def belief(name: str, value: ArrayLike, size: int | None = None) -> Floats:
 
 def row_stochastic(name: str, value: ArrayLike, columns: int | None = None) -> Floats:
     """Return a read-only matrix whose rows are probability vectors."""
-    matrix = np.asarray(value, dtype=np.float64)
+    matrix = _array(name, value, "be a matrix")
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidParameter(name, matrix.shape, "be a matrix")
     if columns is not None and matrix.shape[1] != columns:

@@ -15,6 +15,8 @@ from sfumato.series.filters import Estimate, plain
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import Unit
 
+_LEAST_EPSILON = 1e-100
+"""No noise is wide enough for less; parts of it would be 0, by which scales are divided."""
 UNITS = {"user": Unit.USER, "event": Unit.EVENT, "w-event": Unit.WINDOW}
 
 
@@ -67,7 +69,8 @@ class SeriesSpec:
 
     def __post_init__(self) -> None:
         checks.positive("sensitivity", self.sensitivity)
-        checks.epsilon("epsilon", self.epsilon)
+        if checks.epsilon("epsilon", self.epsilon) < _LEAST_EPSILON:
+            raise InvalidParameter("epsilon", self.epsilon, f"be at least {_LEAST_EPSILON:g}")
         checks.proper_fraction("delta", self.delta)
         checks.count("length", self.length)
         checks.count("window", self.window)

@@ -1,5 +1,7 @@
 """Connections that cannot be held open for nothing: headers are bounded in size and in time.
 
+So is what comes after a reply, and a request is one that every proxy on its way reads alike.
+
 A reply that is at hand as a whole leaves in one write: a call of the system costs more than making
 the reply, and whoever waits for it is woken once, not twice.
 """
@@ -112,15 +114,24 @@ class _NotOurs(Exception):
     """A header that says how a reply or a connection ends."""
 
 
-class _HeadersTooLarge(Exception):
+_ALONE = (b"host", b"authorization", b"content-type", b"content-encoding")
+"""Headers of which a proxy before the service may read another one, where they come twice."""
+
+
+class _Wrong(Exception):
     """Ends the parsing of a request."""
+
+
+def _title(name: bytes) -> str:
+    return name.decode().title()
 
 
 class BoundedConnection(HttpToolsProtocol):
     """One connection; uvicorn makes one for each.
 
     Who sends a header now and then would hold a connection for ever (uvicorn bounds pauses between
-    requests, not within one); who sends megabytes of headers would hold memory.
+    requests, not within one), and so would who sends the rest of a body that was refused already,
+    or empty lines after it; who sends megabytes of headers would hold memory.
 
     Args:
         limits: How much, and how long.
@@ -131,7 +142,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(**given)
         self._limits = limits
         self._head = self._named = 0
-        self._too_large, self._heading = False, False
+        self._wrong: Problem | None = None
+        self._heading = self._ended = False
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -150,32 +162,52 @@ class BoundedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take some bytes."""
+        if self._ended:  # whatever comes now, were it empty lines, belongs to the next request
+            self._ended, self._heading = False, True
         super().data_received(data)
+        if self._ended and self.cycle is not None and self.cycle.response_complete:
+            self._keep_alive()  # uvicorn waits again where a reply leaves; it has left before
         if not self._heading:
             return  # no headers are awaited
         self._await_headers()
         # Of a long line without an end the parser tells nothing until it ends.
         self._head += len(data)
         if self._head > self._limits.header_bytes:
-            self._refuse_headers()
+            self._refuse(self._too_large())
 
     def on_message_begin(self) -> None:
         """A request begins, on a new connection or on one that was used before."""
         super().on_message_begin()
-        self._named = 0
+        self._named, self._ended = 0, False
         # Most requests come in one piece: only who leaves headers open for later has a deadline.
         self._heading = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header has come."""
-        super().on_header(name, value)
+        """A header has come, or a trailer after the body, which is nobody's header any more."""
+        if self._heading:
+            super().on_header(name, value)
         self._count(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
         """All headers have come."""
         self._count(len(self.url))
+        self._check_names()
         self._end_heading()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The body has come, too."""
+        super().on_message_complete()
+        # A connection that becomes a socket has its own pings, and ends otherwise.
+        self._ended = not (self.parser.should_upgrade() and self._should_upgrade())
+        self._end_deadline()  # that of a body whose reply has left
+
+    def on_response_complete(self) -> None:
+        """A reply has left; the rest of its body has as long as bodies have."""
+        super().on_response_complete()
+        if self.cycle.response_complete and not (self._heading or self._ended):
+            self._end_deadline()
+            self._deadline = self.loop.call_later(self._limits.body_seconds, self._cut)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         # uvicorn has no other place to say of which class a request is.
@@ -184,17 +216,23 @@ class BoundedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no request is refused, in the words of all refusals."""
-        if self._too_large:
-            self._refuse_headers()
-        else:
-            self._refuse(problem("malformed", "this is no HTTP request"))
+        self._refuse(self._wrong or problem("malformed", "this is no HTTP request"))
 
     def _count(self, size: int) -> None:
         """Count bytes of headers that came whole, perhaps all in one piece with the body."""
         self._named += size
         if self._named > self._limits.header_bytes:
-            self._too_large = True
-            raise _HeadersTooLarge
+            self._wrong = self._too_large()
+            raise _Wrong
+
+    def _check_names(self) -> None:
+        """Refuse a request that a proxy before the service may have read as another one."""
+        names = [name for name, _ in self.headers]
+        told = [names.count(name) for name in _ALONE]
+        if max(told) > 1 or (told[0] == 0 and self.parser.get_http_version() == "1.1"):
+            rule = f"say Host, and none of {', '.join(map(_title, _ALONE))} twice"
+            self._wrong = problem("malformed", f"a request must {rule}", rule=rule)
+            raise _Wrong
 
     def _await_headers(self) -> None:
         if self._deadline is None:
@@ -202,6 +240,9 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _end_heading(self) -> None:
         self._head, self._heading = 0, False
+        self._end_deadline()
+
+    def _end_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -210,9 +251,20 @@ class BoundedConnection(HttpToolsProtocol):
         self._deadline = None
         self._refuse(problem("timeout", "the headers did not come in time"))
 
-    def _refuse_headers(self) -> None:
+    def _cut(self) -> None:
+        """End a connection whose reply has left, and whose body goes on and on."""
+        self._deadline = None
+        self.timeout_keep_alive_handler()
+
+    def _keep_alive(self) -> None:
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def _too_large(self) -> Problem:
         most = self._limits.header_bytes
-        self._refuse(problem("headers", f"headers must have at most {most:,} bytes"))
+        return problem("headers", f"headers must have at most {most:,} bytes")
 
     def _refuse(self, refused: Problem) -> None:
         self._end_heading()

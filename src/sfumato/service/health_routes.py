@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from sfumato.service.metrics import METRICS_MEDIA
 from sfumato.service.operations import Call, Operation, Result
+
+LOOK_SECONDS = 5.0
+"""After which whoever asks for readiness is told that nothing answered."""
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -25,8 +30,12 @@ async def _alive(call: Call) -> Result:
 
 
 async def _ready(call: Call) -> Result:
-    # It asks the disk and the database: in a thread, for either may hang.
-    lacking = await call.application.looks.look("ready", call.application.ready)
+    # It asks the disk and the database: in a thread, for either may hang, and not for ever.
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            lacking = await call.application.looks.look("ready", call.application.ready)
+    except TimeoutError:
+        lacking = [f"the disk or the database did not answer for {LOOK_SECONDS:g} seconds"]
     if lacking:
         return Result(Health("unavailable", lacking), 503)
     return Result(Health("ok"))

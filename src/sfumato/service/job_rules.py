@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.models.encoding import Symbols
@@ -32,11 +33,13 @@ from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import from_bytes
 from sfumato.store.files import AnyModel
+from sfumato.stream.input_rows import Reading
 from sfumato.stream.policy_files import compile_for
 from sfumato.stream.release_defaults import seeks_bursts, with_bursts, with_method
 from sfumato.stream.release_document import document, parse_spec
 from sfumato.stream.release_spec import JOB as STREAM
 from sfumato.stream.release_spec import ReleaseSpec
+from sfumato.tables.cells import Late, Missing
 from sfumato.tables.named_loss import NAMED_LOSSES
 from sfumato.temporal.temporal_spec import JOB as TEMPORAL
 from sfumato.temporal.temporal_spec import TemporalSpec
@@ -44,8 +47,12 @@ from sfumato.temporal.temporal_spec import document as temporal_document
 from sfumato.temporal.temporal_spec import parse_spec as parse_temporal
 
 JOBS = (STREAM.name, SERIES.name, TEMPORAL.name)
-_NOT_ASKED = ("model", "policy", "sealed", "event", "time", "keep", "independent")
-"""Rules of tables, or that the service finds by itself."""
+_OF_TABLES = ("model", "policy", "sealed", "event", "time", "keep", "independent")
+_NOT_ASKED = dict.fromkeys(_OF_TABLES, "") | {
+    "per": ": live events need not have times, so budgets count values",
+    "learn": ": a live release has one model from the start; tables are learnt from",
+}
+"""Rules of tables, or that the service finds by itself, and why where that is not plain."""
 # Each value has an entry in tables of its method: what is asked over a network must neither fill
 # the memory of a service nor hold it up. A value a minute for two years.
 _MOST_VALUES, _MOST_STEPS = 1_000_000, 10_000
@@ -188,7 +195,7 @@ def check_asked(
     """
     match job:
         case STREAM.name:
-            _asked_streams(asked, model)
+            _check_streams(asked, model, policy)
         case SERIES.name:
             _refuse_model(model, policy)
             _series_rules(_as(SeriesRequest, asked))
@@ -225,12 +232,9 @@ def _asked_streams(
     """The rules of a release of streams as they are asked; what is left out is chosen later."""
     if model is None:
         raise InvalidParameter("model", None, "be given: a release of streams has one")
-    for name in _NOT_ASKED:
+    for name, why in _NOT_ASKED.items():
         if name in asked:
-            raise InvalidParameter(f"rules.{name}", "one", "not be given here")
-    if asked.get("per") is not None:
-        rule = "not be given here: live events need not have times, so budgets count values"
-        raise InvalidParameter("rules.per", "one", rule)
+            raise InvalidParameter(f"rules.{name}", "one", f"not be given here{why}")
     spec: ReleaseSpec = _as(ReleaseSpec, asked)
     # Elsewhere another word names a file: whoever asks over a network must not have one read.
     if isinstance(spec.loss, str) and spec.loss not in (*NAMED_LOSSES, "histogram"):
@@ -238,6 +242,35 @@ def _asked_streams(
         raise InvalidParameter("rules.loss", "another", rule)
     spec.schedule()
     return spec, model
+
+
+def _check_streams(
+    asked: Mapping[str, Any], given: StreamModel | None, policy: Policy | None
+) -> None:
+    """Refuse what no release could be made of, without looking ahead or compiling."""
+    spec, model = _asked_streams(asked, given)
+    try:
+        if asked.get("method") is None:
+            spec = with_method(spec, model, policy)
+        reading = Reading(
+            missing=choice("missing", Missing, spec.missing),
+            late=choice("late", Late, spec.late),
+        )
+        reading.check(model)
+        if policy is None and spec.chosen_method() is Method.FAR_SIGHTED:
+            spec.check_sight(model)
+            spec = msgspec.structs.replace(spec, method=Method.OPTIMAL.value, thrift=None)
+        named = None if policy is None else policy.fingerprint
+        msgspec.structs.replace(spec, policy=named).plan(model, policy)
+    except InvalidParameter as wrong:
+        # Options are called so where they are typed; who asks here has given a field.
+        field = wrong.name.removeprefix("--").replace("-", "_")
+        if field not in spec.__struct_fields__:
+            raise
+        refused = InvalidParameter(f"rules.{field}", wrong.value, wrong.rule)
+    else:
+        return
+    raise refused
 
 
 def _stream_rules(
@@ -264,8 +297,12 @@ def _spread(spec: ReleaseSpec, model: StreamModel) -> ReleaseSpec:
 
 
 def _is_compiled(spec: ReleaseSpec, model: StreamModel) -> bool:
-    """Whether channels are compiled before the first event."""
-    if spec.chosen_method() is not Method.FAR_SIGHTED:
+    """Whether channels are compiled before the first event.
+
+    Those of a policy are made for one belief at a time: a release for many chains looks ahead
+    without.
+    """
+    if spec.chosen_method() is not Method.FAR_SIGHTED or spec.robust is not None:
         return False
     return isinstance(model.chain, MarkovChain) and model.chain.order == 1
 
@@ -278,7 +315,7 @@ def _series_rules(asked: SeriesRequest) -> str:
         interval=asked.interval,
         estimate=estimate,
     )
-    made = rules_document(series_method(spec), spec, Purpose(asked.purpose))
+    made = rules_document(series_method(spec), spec, choice("purpose", Purpose, asked.purpose))
     return msgspec.json.encode(made).decode()
 
 

@@ -26,6 +26,8 @@ JOB = Job("temporal", "alpha, matrix, number of steps, allocation, mechanism or 
 Rows: TypeAlias = list[list[float]]
 # Mechanisms of different budgets that are kept: those of one plan come again for every stream.
 _KEPT = 4096
+_MOST_ALPHA = 1e9
+"""Far beyond what promises anything; further out the steps between floats hide what is carried."""
 
 
 class Released(StrEnum):
@@ -119,7 +121,8 @@ class TemporalSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def check(self) -> TemporalSpec:
         """Itself, if the rules fit together; a clear refusal if they do not."""
-        checks.positive("alpha", self.alpha)
+        if checks.positive("alpha", self.alpha) > _MOST_ALPHA:
+            raise InvalidParameter("alpha", self.alpha, f"be at most {_MOST_ALPHA:g}")
         if not (self.backward or self.forward or self.own):
             raise InvalidParameter("matrices", None, "be given: --backward, --forward or --own")
         match self.released:
