@@ -143,10 +143,16 @@ def test_a_time_without_a_zone_is_of_utc_in_any_zone(spark: SparkSession, tmp_pa
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.json").write_text(told)
     places = Places.of(
-        **{"source": str(tmp_path / "in"), "source_format": "json", "source_option": None},
-        **{"output": str(tmp_path / "out"), "sink_format": "json", "sink_option": None},
-        **{"names": ("id", "time"), "checkpoint": str(tmp_path / "state"), "trigger": {}},
+        source=str(tmp_path / "in"),
+        source_format="json",
+        source_option=None,
+        names=("id", "time"),
+        output=str(tmp_path / "out"),
+        sink_format="json",
+        sink_option=None,
         dead_letters=None,
+        checkpoint=str(tmp_path / "state"),
+        trigger={},
     )
     message = spark.createDataFrame(
         [(told, "raw", 0, 0, 0)], ["value", "topic", "partition", "offset", "timestamp"]
