@@ -98,13 +98,22 @@ class Person:
         self.properties.append((message.topic, message.properties))
         self.heard.append((message.topic, message.payload))
 
-    def say(self, topic: str, payload: bytes | str, qos: int = 1, **told: Any) -> None:
+    def say(
+        self,
+        topic: str,
+        payload: bytes | str,
+        qos: int = 1,
+        *,
+        retain: bool = False,
+        **told: Any,
+    ) -> None:
         properties = None
         if told:
             properties = Properties(PacketTypes.PUBLISH)
             for name, value in told.items():
                 setattr(properties, name, value)
-        self._said.append(self._client.publish(topic, payload, qos=qos, properties=properties))
+        said = self._client.publish(topic, payload, qos, retain, properties)
+        self._said.append(said)
 
     def event(self, stream: str, number: int, cell: str, **more: Any) -> None:
         self.say(f"raw/{stream}", json.dumps({"n": number, "cell": cell, **more}))

@@ -46,7 +46,16 @@ def test_no_topic_below_an_accepted_prefix_is_subscribed(
 
 @pytest.mark.parametrize(
     "text",
-    ["raw/+", "raw/{stream}/{stream}", "raw/#/{stream}", "raw/{stream...}/a", "$x/#", "r+/#"],
+    [
+        "raw/+",
+        "raw/{stream}/{stream}",
+        "raw/#/{stream}",
+        "raw/{stream...}/a",
+        "$x/#",
+        "r+/#",
+        "$SYS/#",
+        "$share/g/raw/#",
+    ],
 )
 def test_a_template_that_names_no_stream_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +205,51 @@ def test_text_of_clocks_is_sorted_without_the_zone_of_the_session(spark: SparkSe
     due = by_fleet([("u", turn, row[2]) for turn, row in enumerate(rows)], town().plan)
     assert [row["time"] for row in found] == times
     assert [row["released"] for row in found] == [row[3] for row in due]
+
+
+def test_a_frame_of_chance_is_refused_before_anything_is_drawn(frame: DataFrame) -> None:
+    from pyspark.sql import functions as F
+
+    by_chance = F.when(F.rand() < 0.5, "home").otherwise("work")
+    changes: list[tuple[DataFrame, dict[str, str]]] = [
+        (frame.withColumn("cell", by_chance), {}),
+        (frame.withColumn("event_id", F.expr("uuid()")), {"id": "event_id"}),
+        (frame.withColumn("row", F.monotonically_increasing_id()), {"order": "row"}),
+        (frame.withColumn("cell", F.udf(lambda cell: cell).asNondeterministic()("cell")), {}),
+    ]
+    for changed, given in changes:
+        with pytest.raises(sf.SfumatoError, match="be the same whenever it is read"):
+            released(changed, **given)
+    # What is not read may be what it likes.
+    assert released(frame.withColumn("aside", F.rand())).columns
+
+
+def test_names_with_dots_and_backticks_are_names(
+    spark: SparkSession, rows: list[Row], due: list[tuple[Any, ...]]
+) -> None:
+    user, time, cell = "the.`user`", "when.at", "cell.now"
+    model = replace(town().model, stream=user, values=(cell,))
+    frame = spark.createDataFrame(rows, [user, time, cell])
+    private = released(frame, model=model, order=time, partitions=3)
+    assert private.columns[:2] == [user, time]
+    plain = private.withColumnsRenamed({user: "user", time: "time"})
+    assert answers(plain.collect()) == due
+    fitted = sf.spark.fit(frame, order=time, stream=user, value=cell)
+    assert fitted.transitions == sum(length - 1 for length in LENGTHS)
+    rules = sf.stream.ReleaseSpec(
+        epsilon=0.5, keep=(time,), model=model.chain.fingerprint, policy=town().policy.fingerprint
+    )
+    how: dict[str, Any] = {"model": model, "rules": rules, "policy": town().policy}
+    assert sf.spark.audit(private, **how).passed
+    assert sf.spark.recover(private, **how).counts.count() > 0
+
+
+def test_a_copy_of_the_values_is_not_kept_whatever_is_declared(frame: DataFrame) -> None:
+    kept: dict[str, Any] = {"keep": ("time", "more"), "independent": ("more",)}
+    with pytest.raises(sf.SfumatoError, match="'more' must not hold the very values"):
+        released(frame.selectExpr("*", "cell AS more"), **kept)
+    for other in ("'home'", "upper(cell)", "if(time = 3, 'home', cell)"):
+        assert released(frame.selectExpr("*", f"{other} AS more"), **kept).columns
 
 
 def test_frames_that_lack_a_column_are_refused_before_anything_runs(frame: DataFrame) -> None:

@@ -158,10 +158,10 @@ USUAL: dict[str, Any] = {
         ({"dead_letters": "kafka:private"}, "be a topic of its own"),
         ({"dead_letters": "kafka:raw"}, "be a topic of its own"),
         ({"dead_letters": "kafka:"}, "be a folder, or kafka: and a topic"),
-        ({"dead_letters": "state/x"}, "outside of SOURCE, --output and --checkpoint"),
+        ({"dead_letters": "state/x"}, "apart from SOURCE, --output and --checkpoint"),
         (
             {"dead_letters": "out/bad", "output": "out", "sink_format": "json"},
-            "outside of SOURCE, --output and --checkpoint",
+            "apart from SOURCE, --output and --checkpoint",
         ),
         (
             {"dead_letters": "kafka:bad", "output": "out", "sink_format": "json"},
@@ -175,6 +175,62 @@ def test_letters_lie_neither_among_answers_nor_among_events(
 ) -> None:
     with pytest.raises(sf.SfumatoError, match=rule):
         Places.of(**USUAL | changed)
+
+
+FOLDERS: dict[str, Any] = {
+    **{"source": "in", "source_format": "json", "source_option": None},
+    **{"output": "out", "sink_format": "json", "sink_option": None, "dead_letters": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"sink_option": ["topic=raw"]}, "a release hears itself"),
+        ({"sink_option": ["topic=b"], "source_option": ["subscribe=a, b"]}, "hears itself"),
+        ({"sink_option": ["topic=b"], "source_option": ["subscribePattern=[a-c]"]}, "hears itself"),
+        ({"sink_option": ["topic=b"], "source_option": ["subscribePattern=("]}, "hears itself"),
+        ({"sink_option": ["topic=b"], "source_option": ['assign={"b":[0]}']}, "hears itself"),
+        (
+            {"dead_letters": "kafka:b", "source_option": ["subscribe=a,b"]},
+            "be a topic of its own",
+        ),
+        (FOLDERS | {"output": "in"}, "apart from SOURCE and --checkpoint"),
+        (FOLDERS | {"output": "in/private"}, "apart from SOURCE and --checkpoint"),
+        (FOLDERS | {"output": "./in/../in"}, "apart from SOURCE and --checkpoint"),
+        (FOLDERS | {"output": "link"}, "apart from SOURCE and --checkpoint"),
+        (FOLDERS | {"source": "2024-*/day", "output": "2024-05"}, "apart from SOURCE"),
+        (FOLDERS | {"source": "{a,b}", "output": "b"}, "apart from SOURCE"),
+        (FOLDERS | {"output": "state/out"}, "apart from SOURCE and --checkpoint"),
+        (FOLDERS | {"source": "s3a://x/in", "output": "s3a://x/in/out"}, "apart from SOURCE"),
+        (FOLDERS | {"checkpoint": "in/state"}, "apart from SOURCE"),
+    ],
+)
+def test_a_release_does_not_read_its_own_answers(
+    changed: dict[str, Any], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    with pytest.raises(sf.SfumatoError, match=rule):
+        Places.of(**USUAL | {"dead_letters": None} | changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"source_option": ["subscribe=raw,more"]},
+        {"source_option": ["subscribePattern=raw.*"]},
+        {"source_option": ['assign={"raw":[0]}']},
+        FOLDERS,
+        FOLDERS | {"source": "2024-*", "output": "private"},
+        FOLDERS | {"source": "incoming", "output": "in"},
+        FOLDERS | {"source": "s3a://x/in", "output": "s3a://x/out"},
+    ],
+)
+def test_places_that_are_apart_are_taken(changed: dict[str, Any]) -> None:
+    assert Places.of(**USUAL | {"dead_letters": None} | changed).checkpoint == "state"
 
 
 def test_letters_are_left_out_only_where_somebody_hears_of_them(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import sfumato as sf
 from sfumato.cli.app import called
 from sfumato.engines.spark import spark_session
 from sfumato.store.keys import write_key
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Table
 from tests.engines.scene import KEY, answers, by_fleet, in_order, town, walks
 
 if TYPE_CHECKING:
@@ -109,6 +111,9 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
         file.write("\nu1,777,a-place-nobody-may-know")
     code, _, err = told(capsys, f"{RELEASE} --key-file city.key -o private.parquet")
     assert code == 2 and "must be one of the 3 symbols" in err
+    Path("there.parquet").mkdir()
+    code, _, other = told(capsys, f"{RELEASE} --key-file city.key -o there.parquet")
+    assert code == 2 and "not be there yet" in other
     assert "nobody-may-know" not in err and not Path("private.parquet.plan.json").exists()
 
 
@@ -135,6 +140,13 @@ def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "JAVA_HOME" not in os.environ
     with pytest.raises(sf.SfumatoError, match="have Java 17 or 21"):
         spark_session.check_installed()
+
+
+@pytest.mark.parametrize("name", ["private.parquet", "private.csv", "private.arrow"])
+def test_a_folder_of_an_engine_is_no_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(BadTable, match="folders of parts are for the commands of `sfumato spark`"):
+        list(Table.at(str(tmp_path / name)).chunks(["user"]))
 
 
 def test_tables_are_known_by_their_names() -> None:

@@ -63,6 +63,16 @@ def test_an_interrupted_command_goes_on_where_it_was(tmp_path: Path) -> None:
     assert '"events"' in out
     assert (tmp_path / "out.plan.json").exists()
     check(tmp_path, "files", batches)
+    rules = (tmp_path / "out.plan.json").read_bytes()
+    for others, rule in (
+        (("--late", "accept"), "be another folder, or the rules those of"),
+        (("--checkpoint", str(tmp_path / "anew")), "know every micro-batch that"),
+    ):
+        with process(tmp_path, "--once", *others) as refused:
+            _, told = refused.communicate()
+        assert refused.returncode == 2 and rule in told, told
+        assert (tmp_path / "out.plan.json").read_bytes() == rules
+    check(tmp_path, "files", batches)
     # What an auditor is given: the key of this checkpoint alone.
     own, words = tmp_path / "own.key", ("--checkpoint", tmp_path / "checkpoint", "-o")
     done("key", "derive", tmp_path / "key", *words, own)

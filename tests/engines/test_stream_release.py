@@ -2,20 +2,35 @@
 
 import json
 import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+import sfumato as sf
+from sfumato.cli.spark_stream_places import Places
 from sfumato.core.errors import InvalidParameter
-from sfumato.engines.spark.checkpoint_identity import refused_checkpoint
+from sfumato.engines.spark.checkpoint_identity import check_in_step, refused_checkpoint
+from sfumato.engines.spark.column_names import quoted
+from sfumato.engines.spark.kafka_messages import events_of
 from sfumato.engines.spark.shard_state import OtherRelease
 from sfumato.engines.spark.spark_session import told_plainly
+from sfumato.engines.spark.stream_sources import event_schema
 from sfumato.tables.problems import BadTable
-from tests.engines.shards import KEY
+from tests.engines.shards import KEY, letter_policy, letters
 from tests.engines.stream_driver import released, writer
-from tests.engines.test_stream_kill import START, answer_of, check, due, folder_with, seen
+from tests.engines.test_stream_kill import (
+    FILES,
+    START,
+    answer_of,
+    check,
+    due,
+    folder_with,
+    seen,
+)
 
 pytestmark = [
     pytest.mark.engines,
@@ -106,6 +121,80 @@ def test_a_checkpoint_of_another_release_is_refused(
     assert len(seen(answered, "files")) == before
 
 
+def test_a_checkpoint_that_is_behind_its_answers_is_refused(
+    spark: SparkSession, answered: Path, tmp_path: Path
+) -> None:
+    out, checkpoint = str(answered / "out"), answered / "checkpoint"
+    check_in_step(spark, str(checkpoint), out)
+    check_in_step(spark, str(tmp_path / "new"), str(tmp_path / "no answers"))
+    old = tmp_path / "from a backup"
+    shutil.copytree(checkpoint, old)
+    check_in_step(spark, str(old), out)
+    for path in (old / "offsets").glob("[0-9]*"):
+        if int(path.name) >= FILES - 1:  # the last one that has answers, and what was refused
+            path.unlink()
+    for behind in (old, tmp_path / "new"):
+        with pytest.raises(InvalidParameter, match="know every micro-batch that"):
+            check_in_step(spark, str(behind), out)
+
+
+def test_a_time_without_a_zone_is_of_utc_in_any_zone(spark: SparkSession, tmp_path: Path) -> None:
+    told = '{"user": "u", "id": "1", "time": "2026-03-29T02:30:00", "cell": "a"}'
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.json").write_text(told)
+    places = Places.of(
+        source=str(tmp_path / "in"),
+        source_format="json",
+        source_option=None,
+        names=("id", "time"),
+        output=str(tmp_path / "out"),
+        sink_format="json",
+        sink_option=None,
+        dead_letters=None,
+        checkpoint=str(tmp_path / "state"),
+        trigger={},
+    )
+    message = spark.createDataFrame(
+        [(told, "raw", 0, 0, 0)], ["value", "topic", "partition", "offset", "timestamp"]
+    )
+    schema = event_schema(letters(), "id", "time", typed=False)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        # There was no such hour in Berlin.
+        for zone in ("Europe/Berlin", "UTC"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            live = places.events(spark, letters()).writeStream.format("memory").queryName("live")
+            live.trigger(availableNow=True).start().awaitTermination()
+            for events in (spark.table("live"), events_of(message, schema)):
+                (row,) = events.selectExpr("unix_seconds(time) AS seconds").collect()
+                assert row["seconds"] == 1_774_751_400
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+
+
+def test_names_of_columns_with_dots_are_names_live_too(spark: SparkSession, tmp_path: Path) -> None:
+    user, id, time, cell = names = ("the.`user`", "my.id", "when.at", "cell.now")
+    (tmp_path / "in").mkdir()
+    rows = [("u1", str(number), f"2026-03-09T00:0{number}:00Z", "a") for number in range(5)]
+    text = "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in rows)
+    (tmp_path / "in" / "one.json").write_text(text)
+    kinds = ("string", "string", "timestamp", "string")
+    schema = ", ".join(f"{quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True))
+    private = sf.spark.release_stream(
+        spark.readStream.schema(schema).json(str(tmp_path / "in")),
+        model=replace(letters(), stream=user, values=(cell,)),
+        policy=letter_policy(),
+        key=KEY,
+        watermark="1 minute",
+        id=id,
+        time=time,
+        shards=2,
+    )
+    writer(private, tmp_path, "files").start().awaitTermination()
+    found = sorted((row["sequence"], row["event"], row[user]) for row in seen(tmp_path, "files"))
+    assert found == [(number, str(number), "u1") for number in range(5)]
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
@@ -130,9 +219,6 @@ def test_what_cannot_be_read_ends_the_query_and_is_not_quoted(
 def test_frames_that_are_no_streams_of_events_are_refused(
     spark: SparkSession, answered: Path
 ) -> None:
-    import sfumato as sf
-    from tests.engines.shards import letter_policy, letters
-
     given: dict[str, Any] = {"model": letters(), "policy": letter_policy(), "key": KEY}
     given["watermark"] = "1 minute"
     whole = spark.createDataFrame([("ann", "1", "a")], "user string, id string, cell string")

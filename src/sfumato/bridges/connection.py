@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import socket
+import ssl
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -136,6 +137,9 @@ class Connection:
             self._client.connect(
                 broker.host, broker.port, broker.keepalive, clean_start=False, properties=asked
             )
+        except ssl.SSLCertVerificationError as problem:
+            why = f"its certificate is not trusted ({problem.verify_message.rstrip('.')})"
+            raise ConnectionLost(why, hopeless=True) from None
         except (OSError, ValueError) as problem:
             raise ConnectionLost(type(problem).__name__) from None
         self._client.loop_start()

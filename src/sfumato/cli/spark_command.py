@@ -95,6 +95,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.core.errors import InvalidParameter
     from sfumato.engines.spark.batch_release import release_document
     from sfumato.engines.spark.spark_session import (
+        check_new,
         read_frame,
         session_of,
         told_plainly,
@@ -109,6 +110,7 @@ def release(given: _ReleaseOptions) -> None:
     read = options.load_steady_model(
         given.model, "files are released with `release --time COLUMN --keep COLUMN --ledger FILE`"
     )
+    check_new(given.output)
     names = read.values if given.value is None else tuple(given.value.split(","))
     read = replace(read, stream=given.stream or read.stream, values=names)
     rules = _rules_file(given.output, given.rules)
@@ -282,10 +284,13 @@ def recover(given: _RecoverOptions) -> None:
     """
     from sfumato.core.errors import InvalidParameter
     from sfumato.engines.spark.spark_recover import recover as recover_frame
-    from sfumato.engines.spark.spark_session import told_plainly, write_frame
+    from sfumato.engines.spark.spark_session import check_new, told_plainly, write_frame
 
     if given.counts is None and given.flows is None:
         raise InvalidParameter("--counts or --flows", None, "be given: else there is nothing to do")
+    for path in (given.counts, given.flows):
+        if path is not None:
+            check_new(path)
     model, spec, policy = _release_of(given.table)
     with told_plainly(given.table.released):
         frame = _released_frame(given.table, model, spec, policy)
@@ -400,6 +405,6 @@ def _rules_file(table: str, given: str | None) -> Path:
 
 
 def _size(frame: DataFrame, stream: str) -> tuple[int, int]:
-    from sfumato.engines.spark.stream_frames import column
+    from sfumato.engines.spark.column_names import column
 
     return frame.count(), frame.select(column(stream)).distinct().count()

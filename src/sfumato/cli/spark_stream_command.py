@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli import options
@@ -143,6 +144,7 @@ def stream(given: _StreamOptions) -> None:
                 shards=given.shards,
                 malformed=places.malformed,
             )
+            places.check_checkpoint(spark)
             _write_rules(given.sink, sent)
             begun = [places.answered(rows, model.stream)]
             if places.dead_letters is not None:
@@ -214,9 +216,17 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
 
 
 def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
-    """The rules beside the output, for an audit."""
+    """The rules beside the output, for an audit; those of answers that lie there stay."""
+    from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import write_whole
-    from sfumato.stream.release_document import beside
+    from sfumato.stream.release_document import beside, parse_spec, read_spec
 
-    if asked.output is not None and "://" not in asked.output:
-        write_whole(beside(asked.output), sent.rules)
+    if asked.output is None or "://" in asked.output:
+        return
+    path = beside(asked.output.rstrip("/"))
+    if path.exists() and Path(asked.output).exists():
+        if read_spec(path) != parse_spec(sent.rules, "the rules"):
+            rule = f"be another folder, or the rules those of {path}: its answers are by them"
+            raise InvalidParameter("--output", asked.output, rule)
+        return
+    write_whole(path, sent.rules)

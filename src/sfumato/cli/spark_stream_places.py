@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from os.path import realpath
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.console import print_json, say
@@ -79,6 +83,15 @@ class Places:
         """Events as a streaming frame, with the columns that the model reads, and their place."""
         return self._events(spark, model, self.source_settings)
 
+    def check_checkpoint(self, spark: SparkSession) -> None:
+        """Refuse a checkpoint that is behind what lies in the folders that it is to go on with."""
+        from sfumato.engines.spark.checkpoint_identity import check_in_step
+
+        if self.output is not None:
+            check_in_step(spark, self.checkpoint, self.output)
+        if self.dead_letters is not None and not self.dead_letters.startswith(_TOPIC):
+            check_in_step(spark, self._letters_checkpoint, self.dead_letters)
+
     def answered(self, rows: DataFrame, stream: str) -> StreamingQuery:
         """The query that writes answers."""
         from sfumato.engines.spark.kafka_messages import answers_of
@@ -107,7 +120,6 @@ class Places:
         found = found.observe(LETTERS, F.count(F.lit(1)).alias("count")).select(
             f"{PLACE}.*", "rule"
         )
-        checkpoint = f"{self.checkpoint.rstrip('/')}/{LETTERS}"
         if self.dead_letters.startswith(_TOPIC):
             topic = self.dead_letters.removeprefix(_TOPIC)
             writer = letters_of(found).writeStream.format(_connector("kafka"))
@@ -115,7 +127,11 @@ class Places:
         else:
             writer = found.writeStream.format("json").option("path", self.dead_letters)
         writer = writer.outputMode("append").trigger(**self._when)
-        return writer.option("checkpointLocation", checkpoint).start()
+        return writer.option("checkpointLocation", self._letters_checkpoint).start()
+
+    @property
+    def _letters_checkpoint(self) -> str:
+        return f"{self.checkpoint.rstrip('/')}/{LETTERS}"
 
     @property
     def _when(self) -> dict[str, Any]:
@@ -127,13 +143,14 @@ class Places:
         from pyspark.sql import functions as F
 
         from sfumato.engines.spark.kafka_messages import PLACE, events_of, messages
-        from sfumato.engines.spark.stream_sources import event_schema
+        from sfumato.engines.spark.stream_sources import CLOCKS, event_schema
 
         typed = self.source_format == "parquet"
         schema = event_schema(model, *self.names, typed=typed)
         if self.source_format == "kafka":
             return events_of(messages(spark, settings), schema)
-        reader = spark.readStream.format(self.source_format).options(**settings)
+        told = settings if typed else {**CLOCKS, **settings}
+        reader = spark.readStream.format(self.source_format).options(**told)
         rows = reader.schema(schema).load(self.source)
         return rows.withColumn(PLACE, F.struct(F.col("_metadata.file_path").alias("file")))
 
@@ -146,7 +163,35 @@ class Places:
             raise InvalidParameter("SOURCE", self.source, "be a folder, but for kafka")
         if (self.output is None) != (self.sink_format == "kafka"):
             raise InvalidParameter("--output", self.output, "be a folder, but for kafka")
+        self._check_answers()
         self._check_letters()
+
+    def _check_answers(self) -> None:
+        """Answers must not be read as events, nor lie in the state."""
+        topic = self.sink_settings.get("topic")
+        if self.sink_format == "kafka" and topic is not None and self._reads(topic):
+            rule = "be a topic that the source does not read: a release hears itself"
+            raise InvalidParameter("--sink-option topic", topic, rule)
+        if self.output is not None and _touches(self.output, self.source, self.checkpoint):
+            rule = "be a folder of its own, apart from SOURCE and --checkpoint"
+            raise InvalidParameter("--output", self.output, rule)
+        if _touches(self.checkpoint, self.source):
+            rule = "be a folder of its own, apart from SOURCE"
+            raise InvalidParameter("--checkpoint", self.checkpoint, rule)
+
+    def _reads(self, topic: str) -> bool:
+        """Whether the source may read a topic of this name."""
+        if self.source_format != "kafka":
+            return False
+        asked = self.source_settings
+        if topic in map(str.strip, asked.get("subscribe", "").split(",")):
+            return True
+        try:
+            assigned = json.loads(asked.get("assign", "{}"))
+            pattern = re.compile(asked.get("subscribePattern", "(?!)"))
+        except (ValueError, re.error):
+            return True  # nobody here can tell
+        return topic in assigned or pattern.fullmatch(topic) is not None
 
     def _check_letters(self) -> None:
         """Dead letters depend on values: they must not lie among answers, or be read as events."""
@@ -159,11 +204,11 @@ class Places:
             if self.sink_format != "kafka":
                 rule = "be a folder, unless answers go to kafka: its brokers are in --sink-option"
                 raise InvalidParameter(name, given, rule)
-            topics = self.sink_settings.get("topic"), self.source_settings.get("subscribe")
-            if given.removeprefix(_TOPIC) in topics:
+            topic = given.removeprefix(_TOPIC)
+            if topic == self.sink_settings.get("topic") or self._reads(topic):
                 raise InvalidParameter(name, given, "be a topic of its own")
-        elif any(_within(given, other) for other in (self.output, self.source, self.checkpoint)):
-            rule = "be a folder of its own, outside of SOURCE, --output and --checkpoint"
+        elif _touches(given, self.output, self.source, self.checkpoint):
+            rule = "be a folder of its own, apart from SOURCE, --output and --checkpoint"
             raise InvalidParameter(name, given, rule)
 
 
@@ -228,14 +273,24 @@ def _connector(kind: str) -> str:
     return kafka_messages.CONNECTOR if kind == "kafka" else kind
 
 
-def _within(path: str, other: str | None) -> bool:
-    """Whether a folder is another one, or lies in it."""
-    from os.path import abspath
+def _touches(path: str, *others: str | None) -> bool:
+    """Whether a folder is one of others, lies in one of them, or one of them in it."""
+    own = _levels(path)
+    given = (_levels(other) for other in others if other is not None)
+    return any(all(map(_alike, own, other)) for other in given)
 
-    if other is None or "://" in path or "://" in other:
-        return other == path
-    inner, outer = abspath(path), abspath(other)
-    return inner == outer or inner.startswith(f"{outer}/")
+
+def _levels(path: str) -> list[str]:
+    """A folder level by level: where it is on this machine without links, or an address."""
+    local = re.sub("^file:/+", "/", path)
+    return (local.rstrip("/") if "://" in local else realpath(local)).split("/")
+
+
+def _alike(one: str, two: str) -> bool:
+    """Whether two levels may be one folder; Spark reads SOURCE as a pattern."""
+    if "{" in two:  # of alternatives it cannot be told here where they end
+        return True
+    return one == two or fnmatchcase(one, two)
 
 
 def _pairs(name: str, given: list[str] | None) -> dict[str, str]:

@@ -24,6 +24,7 @@ from sfumato.tables.lines import Lines, lines_of
 from sfumato.tables.problems import BadTable, EmptyTable
 
 Part = TypeVar("Part")
+_FOLDER = "it must be one file; folders of parts are for the commands of `sfumato spark`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,9 @@ class Table:
             yield
         except FileNotFoundError:
             raise BadTable(self.path, None, "the file must exist; it does not") from None
-        except (IsADirectoryError, PermissionError) as problem:
+        except IsADirectoryError:
+            raise BadTable(self.path, None, _FOLDER) from None
+        except PermissionError as problem:
             raise BadTable(
                 self.path, None, f"the file must be readable ({problem.strerror})"
             ) from None
@@ -174,7 +177,7 @@ class Table:
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError):
-            rule = "the file must be readable" if Path(self.path).is_dir() else "it is damaged"
+            rule = _FOLDER if Path(self.path).is_dir() else "it is damaged"
             raise BadTable(self.path, None, rule) from None
 
 

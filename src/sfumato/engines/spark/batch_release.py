@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.engines.spark.column_names import column, mapped
 from sfumato.engines.spark.partition_release import PartitionRelease, reading_of
-from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
+from sfumato.engines.spark.rising_order import FRAME
+from sfumato.engines.spark.stream_frames import (
+    StreamColumns,
+    check_repeatable,
+    frame_schema,
+)
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
 from sfumato.models.stream_model import StreamModel
 from sfumato.solver.design_methods import Method
@@ -16,6 +24,7 @@ from sfumato.stream.policy_files import compile_for
 from sfumato.stream.release_defaults import with_method
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec
+from sfumato.tables.problems import BadTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -123,12 +132,14 @@ def release_document(
     others = tuple(dict.fromkeys((*opened.model.values, *reading.names, *spec.keep)))
     columns = StreamColumns(opened.model.stream, order, others, tie=spec.event)
     columns.check(frame)
+    check_repeatable(frame, (columns.stream, order, *others))
     schema = frame_schema(output_columns(opened.model, reading, opened.plan))
     if spec.event is not None:
         _check_once(frame, spec.event)
+    _check_copies(frame, opened.model.values, [name for name in spec.keep if name != order])
     worker = WorkerPlan(frame.sparkSession.sparkContext.broadcast(sent), key)
     rows = columns.arranged(frame, partitions)
-    return rows.mapInArrow(PartitionRelease(worker, order), schema)
+    return mapped(rows, PartitionRelease(worker, order), schema)
 
 
 def completed(
@@ -164,6 +175,16 @@ def named_model(
         raise InvalidParameter("model", type(model).__name__, rule)
     values = (value,) if isinstance(value, str) else value
     return replace(model, stream=stream or model.stream, values=values or model.values)
+
+
+def _check_copies(frame: DataFrame, values: Sequence[str], kept: Sequence[str]) -> None:
+    """Refuse to keep a column that holds the very values, whatever was declared of it."""
+    for name, value in product(kept, values):
+        pair = [column(one).cast("string") for one in (name, value)]
+        # It ends with the first row that differs; a column of one value alone tells nothing.
+        same = frame.where(~pair[0].eqNullSafe(pair[1])).isEmpty()
+        if same and frame.select(pair[1]).distinct().limit(2).count() > 1:
+            raise BadTable(FRAME, None, f"column {name!r} must not hold the very values")
 
 
 def _check_once(frame: DataFrame, id: str) -> None:

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,6 +24,7 @@ from sfumato.engines.spark.worker_plan import PlanDocument
 from sfumato.tables.documents import read_document
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 IDENTITY = "digest_of_model_policy_rules_key_and_shards"
@@ -89,6 +90,39 @@ def checkpoint_query(folder: str | Path) -> str:
     if not isinstance(told, dict) or not isinstance(told.get("id"), str):
         raise InvalidParameter("--checkpoint", str(folder), "be one of a streaming query of Spark")
     return str(told["id"])
+
+
+def check_in_step(session: SparkSession, checkpoint: str, output: str) -> None:
+    """Refuse a checkpoint that does not know all micro-batches which a folder has answers of.
+
+    One that is new, or came out of a backup, would take events for others under numbers that are
+    done: they would be charged, Spark would leave their answers out of the folder, and where they
+    lie elsewhere in the stream their coins would be those of other values.
+
+    Args:
+        session: That reads both.
+        checkpoint: Of the query.
+        output: What its sink of files writes.
+
+    Raises:
+        InvalidParameter: If it is behind.
+    """
+    if _latest(session, f"{output}/_spark_metadata") > _latest(session, f"{checkpoint}/offsets"):
+        rule = (
+            f"know every micro-batch that {output} has answers of; go on with the checkpoint that "
+            "made them, or begin both anew"
+        )
+        raise InvalidParameter("--checkpoint", checkpoint, rule)
+
+
+def _latest(session: Any, log: str) -> int:
+    """The last number in a log of Spark, wherever it lies; -1 if there is none."""
+    path = session._jvm.org.apache.hadoop.fs.Path(log)
+    files = path.getFileSystem(session._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return -1
+    names = (one.getPath().getName().partition(".")[0] for one in files.listStatus(path))
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sfumato.engines.spark.stream_sources import CLOCKS
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -29,7 +31,7 @@ def events_of(frame: DataFrame, schema: StructType) -> DataFrame:
     from pyspark.sql import functions as F
 
     place = F.struct("topic", "partition", "offset", "timestamp").alias(PLACE)
-    told = F.from_json(F.col("value").cast("string"), schema).alias("event")
+    told = F.from_json(F.col("value").cast("string"), schema, CLOCKS).alias("event")
     return frame.select(told, place).select("event.*", PLACE)
 
 
@@ -41,7 +43,7 @@ def answers_of(rows: DataFrame, stream: str) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    from sfumato.engines.spark.stream_frames import column
+    from sfumato.engines.spark.column_names import column
 
     key = column(stream).cast("string").alias("key")
     return rows.select(key, F.to_json(F.struct("*")).alias("value"))

@@ -12,6 +12,7 @@ from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.state import StreamState
+from sfumato.engines.spark.column_names import mapped
 from sfumato.engines.spark.stream_frames import StreamColumns, check_together, gathered
 from sfumato.engines.spark.worker_failures import without_values
 from sfumato.engines.spark.worker_plan import OpenedPlan, PlanDocument, Shared, plan_of
@@ -140,7 +141,7 @@ def audit(
         raise InvalidParameter("rules.time", rules.time, rule)
     rows = arranged_release(frame, opened, partitions)
     shared = frame.sparkSession.sparkContext.broadcast(sent)
-    parts = rows.mapInArrow(_PartitionAudit(shared), _FOUND).collect()
+    parts = mapped(rows, _PartitionAudit(shared), _FOUND).collect()
     told = [line for part in parts for line in part["told"]]
 
     def total(name: str) -> int:

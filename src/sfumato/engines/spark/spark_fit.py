@@ -12,8 +12,9 @@ from scipy import sparse
 from sfumato.core import checks, limits
 from sfumato.core.arrays import Bools, Ints
 from sfumato.core.errors import InvalidParameter
+from sfumato.engines.spark.column_names import column, mapped
 from sfumato.engines.spark.rising_order import RisingOrder
-from sfumato.engines.spark.stream_frames import StreamColumns, check_together, column, gathered
+from sfumato.engines.spark.stream_frames import StreamColumns, check_together, gathered
 from sfumato.engines.spark.worker_failures import without_values
 from sfumato.models.encoding import Encoding, Unreadable, is_missing, number, text
 from sfumato.models.fitting import Counts, context_count, smoothed_parts
@@ -88,7 +89,7 @@ def fit(
     context_count(len(encoding.alphabet), chain_order)
     rows = columns.arranged(frame, partitions)
     worker = _Tallying(to_bytes(_bare(encoding)), stream, order, values, chain_order, rule)
-    found = rows.mapInArrow(worker, _TALLIED).groupBy("kind", "code").sum("times").toArrow()
+    found = mapped(rows, worker, _TALLIED).groupBy("kind", "code").sum("times").toArrow()
     counts = _counts(found, len(encoding.alphabet), chain_order)
     parts = smoothed_parts(counts, chain_order, smoothing, floor)
     chain = MarkovChain(encoding.alphabet, chain_order, *parts)
@@ -110,8 +111,10 @@ def _encoding(frame: DataFrame, values: tuple[str, ...], cut: Cut, missing: Miss
     if numbers and missing is Missing.SYMBOL:
         rule = "be refuse, drop or skip with bins or a grid, whose symbols have places"
         raise InvalidParameter("missing", missing.value, rule)
-    seen = frame.select(*(column(name) for name in values)).mapInArrow(
-        _Seeing(values, missing, numbers=numbers), "word string, low double, high double, axis int"
+    seen = mapped(
+        frame.select(*map(column, values)),
+        _Seeing(values, missing, numbers=numbers),
+        "word string, low double, high double, axis int",
     )
     if not numbers:
         words = seen.select("word").distinct().limit(limits.SYMBOLS + 1).toArrow()["word"]

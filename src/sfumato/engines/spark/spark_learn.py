@@ -13,6 +13,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.events import Outcome
 from sfumato.core.fixed_sums import FixedSum
 from sfumato.core.progress import Progress
+from sfumato.engines.spark.column_names import mapped
 from sfumato.engines.spark.partition_outputs import (
     FOUND,
     KEPT,
@@ -157,7 +158,7 @@ def learn(
     rows = arranged_release(frame, opened, partitions, together=True)
     channel = _channel(frame, opened)
     shared = frame.sparkSession.sparkContext.broadcast(sent)
-    with _kept(rows.mapInArrow(KeepOutputs(shared, channel), KEPT)) as kept:
+    with _kept(mapped(rows, KeepOutputs(shared, channel), KEPT)) as kept:
         sums = FrameSums.of(kept, len(named.alphabet))
         width = 1 if channel is not None else 1 + sums.symbols
         report = learn_sums(

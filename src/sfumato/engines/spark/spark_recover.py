@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.core import checks
+from sfumato.engines.spark.column_names import mapped
 from sfumato.engines.spark.rising_order import FRAME
 from sfumato.engines.spark.spark_audit import arranged_release
 from sfumato.engines.spark.stream_frames import gathered
@@ -116,12 +117,12 @@ def recover(
     rows = arranged_release(frame, plan_of(sent), partitions)
     shared = frame.sparkSession.sparkContext.broadcast(sent)
     error = F.sqrt(F.greatest(F.sum("variance"), F.lit(0.0)))
-    parts = rows.mapInArrow(_PartitionCounts(shared, every), _COUNTED)
+    parts = mapped(rows, _PartitionCounts(shared, every), _COUNTED)
     sums = (F.sum("released").alias("released"), F.sum("count").alias("count"))
     counts = parts.groupBy("moment", "symbol").agg(*sums, error.alias("error"))
     low = F.greatest(F.col("count") - _SURE * F.col("error"), F.lit(0.0))
     counts = counts.withColumns({"low": low, "high": F.col("count") + _SURE * F.col("error")})
-    moves = rows.mapInArrow(_PartitionFlows(shared), _MOVED)
+    moves = mapped(rows, _PartitionFlows(shared), _MOVED)
     flows = moves.groupBy(F.col("here").alias("from"), F.col("there").alias("to")).agg(
         F.sum("count").alias("count"), error.alias("error")
     )

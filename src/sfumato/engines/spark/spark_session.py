@@ -98,6 +98,13 @@ def read_frame(session: SparkSession, path: str, schema: StructType | None = Non
     return (reader if schema is None else reader.schema(schema)).csv(path)
 
 
+def check_new(path: str) -> None:
+    """Refuse an output that is there already, before any work; elsewhere Spark sees to it."""
+    form_of(path)
+    if "://" not in path and os.path.exists(path):
+        raise InvalidParameter("the output", path, "not be there yet")
+
+
 def write_frame(frame: DataFrame, path: str) -> None:
     """A frame as a table that must not be there yet: a folder with a file for each partition."""
     if form_of(path) == "parquet":

@@ -18,6 +18,7 @@ import numpy as np
 from sfumato.core import checks
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
+from sfumato.engines.spark.column_names import column
 from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.stream.name_order import SLOT_SHIFT, name_key
 from sfumato.tables.batches import BATCH_ROWS, Batch, Column
@@ -125,12 +126,26 @@ class StreamColumns:
         return sorts if self.tie is None else [*sorts, column(self.tie).cast("string")]
 
 
-def column(name: str) -> Expression:
-    """A column by its name, whatever signs are in it."""
-    from pyspark.sql import functions as F
+def check_repeatable(frame: DataFrame, names: Sequence[str]) -> None:
+    """Refuse a frame that Spark itself calls one of chance, or of the order in which rows arrive.
 
-    quoted = name.replace("`", "``")
-    return F.col(f"`{quoted}`")
+    A task that runs again would draw the coins of another value, and whoever sees both answers
+    would see where the values differ. What does not tell (a sample, a limit) is for the caller.
+
+    Args:
+        frame: The rows.
+        names: The columns that are read; others may be what they like in a table.
+    """
+    chosen: Any = frame.select(*map(column, dict.fromkeys(names)))
+    made = chosen._jdf.queryExecution()
+    # Of a stream without its sink nothing but the analysed plan can be had.
+    plan = made.analyzed() if frame.isStreaming else made.optimizedPlan()
+    if not plan.deterministic():
+        rule = (
+            "be the same whenever it is read, which Spark does not say of rand(), uuid(), "
+            "monotonically_increasing_id() and the like: write it to a table first"
+        )
+        raise InvalidParameter("frame", "one that may change", rule)
 
 
 def partitions_of(frame: DataFrame) -> int:

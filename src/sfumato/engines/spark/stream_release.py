@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.batch_release import Rules, completed, named_model
 from sfumato.engines.spark.checkpoint_identity import release_digest, state_type
+from sfumato.engines.spark.column_names import NamedFrames, column, numbered, quoted
 from sfumato.engines.spark.partition_release import reading_of
 from sfumato.engines.spark.shard_function import (
     HASH,
@@ -18,7 +19,11 @@ from sfumato.engines.spark.shard_function import (
     ShardFunction,
     check_missing,
 )
-from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
+from sfumato.engines.spark.stream_frames import (
+    StreamColumns,
+    check_repeatable,
+    frame_schema,
+)
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
 from sfumato.models.encoding import Symbols
 from sfumato.models.stream_model import StreamModel
@@ -154,9 +159,13 @@ def stream_document(
     worker = WorkerPlan(frame.sparkSession.sparkContext.broadcast(sent), key)
     names = (opened.spec.event, time)
     release = release_digest(sent, key, checks.count("shards", shards), names)
-    rows = _sharded(frame.withWatermark(time, watermark), given, opened.model, shards)
-    answers = rows.groupBy(SHARD).applyInPandasWithState(
-        ShardFunction(worker, columns, release, malformed),
+    rows = _sharded(frame.withWatermark(quoted(time), watermark), given, opened.model, shards)
+    function: Any = ShardFunction(worker, columns, release, malformed)
+    rows, odd = numbered(rows)
+    if odd is not None:
+        function = NamedFrames(function, odd)
+    answers = rows.groupBy(rows.columns[-1]).applyInPandasWithState(
+        function,
         frame_schema(columns.left),
         state_type(release),
         "append",
@@ -181,6 +190,7 @@ def _check(frame: DataFrame, given: StreamColumns) -> None:
     if frame.sparkSession.conf.get(_SCHEMA_CHECK, "true") != "true":
         rule = "be true: by it a checkpoint knows its release"
         raise InvalidParameter(_SCHEMA_CHECK, "false", rule)
+    check_repeatable(frame, (given.stream, given.order, *given.others))
     if "reason" in (given.stream, given.order):
         raise InvalidParameter("column", "reason", "have another name: an output column has it")
 

@@ -10,6 +10,10 @@ from sfumato.models.stream_model import StreamModel
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+CLOCKS = {"timeZone": "UTC"}
+"""A time in text that names no zone is one of UTC, in whatever zone a driver is started: else an
+event would be of another time, and of another day of its budget, on another machine."""
+
 
 def event_schema(model: StreamModel, id: str, time: str, *, typed: bool) -> StructType:
     """Columns of events: names as text, the time, and values.

@@ -15,9 +15,10 @@ from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Fallback
 from sfumato.engines.spark.batch_release import named_model
+from sfumato.engines.spark.column_names import column, mapped
 from sfumato.engines.spark.event_reading import EventReader
 from sfumato.engines.spark.shard_function import check_missing
-from sfumato.engines.spark.stream_frames import StreamColumns, column
+from sfumato.engines.spark.stream_frames import StreamColumns
 from sfumato.engines.spark.stream_release import value_column
 from sfumato.engines.spark.worker_failures import without_values
 from sfumato.models.stream_model import StreamModel
@@ -101,7 +102,7 @@ def dead_letters(
     )
     told = LetterFunction(sent, (named.stream, id, time), tuple(place), Missing(missing), unknown)
     schema = asked.select(*(column(name) for name in place)).schema.add(RULE, "string")
-    return asked.mapInArrow(told, schema)
+    return mapped(asked, told, schema)
 
 
 class Sent(Protocol):
