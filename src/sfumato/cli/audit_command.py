@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress
 from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
@@ -78,7 +78,7 @@ class AuditOptions(options.Options):
         "With --against: the key of the release's coins. Every draw that has a true value is "
         "repeated, and the rest counted. With --home: every draw must be one of this key."
     )
-    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+    shared_key: bool = coin_options.SHARED_KEY
     commitment: str | None = option(
         "With --key-file: what `key commit` printed, and was published before the data."
     )

@@ -53,7 +53,7 @@ class _ReleaseOptions(options.Options):
         "Release a batch this many seconds after its first value at the latest."
     )
     stream: str | None = options.STREAM_AS_FITTED
-    value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
+    value: str | None = options.VALUES_AS_FITTED
     event: str | None = options.EVENT
     time: str | None = option(
         "Column of times (numbers, or 2024-05-01T08:00): without --event, stream and time tell "
@@ -72,12 +72,8 @@ class _ReleaseOptions(options.Options):
     source_name: str | None = option("Name of the source in the ledger [file name].", "--source")
     ledger: str | None = options.LEDGER
     repetition: options.Repetition
-    when_exhausted: str = option(
-        "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
-    )
-    when_unknown: str = option(
-        "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
-    )
+    when_exhausted: str = options.WHEN_EXHAUSTED
+    when_unknown: str = options.WHEN_UNKNOWN
     threads: int = option(
         "Threads that share the streams, where a policy is at hand; the answers are the same.",
         default=1,
