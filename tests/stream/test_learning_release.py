@@ -15,11 +15,12 @@ from sfumato.core.purpose import Purpose
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.store.protocol import Answer
+from sfumato.stream.chain_terms import LearningSpec
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import EDITIONS, LearningRules
 from sfumato.stream.learning_run import recall
 from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
-from sfumato.stream.release_spec import LearningSpec, ReleaseSpec
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.version_history import VersionHistory, _Learnt
 from tests.stream.test_other_truth import a_chain, a_chain_within
 

@@ -15,8 +15,9 @@ from sfumato.cli.release_text import beyond, gone, many_chains, silent_forecast,
 
 if TYPE_CHECKING:
     from sfumato.models.stream_model import StreamModel
+    from sfumato.stream.chain_terms import ChainBounds, LearningSpec
     from sfumato.stream.learning_plan import LearningPlan
-    from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
+    from sfumato.stream.release_spec import ReleaseSpec
 
 
 class _ReleaseOptions(options.Options):
@@ -302,8 +303,8 @@ def column_names(columns: str | None) -> tuple[str, ...]:
 def _learning(given: _ReleaseOptions) -> LearningSpec | None:
     """When the release learns; None if it does not."""
     from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.chain_terms import LearningSpec
     from sfumato.stream.learning_rules import EDITIONS
-    from sfumato.stream.release_spec import LearningSpec
 
     asked = {
         "first": given.learn_after,
@@ -334,7 +335,7 @@ def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | Non
     """Which chains the budget is kept for: those near the model, or those of a file."""
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import load_plausible
-    from sfumato.stream.release_spec import ChainBounds
+    from sfumato.stream.chain_terms import ChainBounds
 
     if robust is None:
         return None
