@@ -115,7 +115,7 @@ def test_no_chain_that_is_left_is_told_more_than_was_charged_over_all_versions(
 def test_a_stream_that_has_left_more_than_is_read_again_is_charged_soundly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sfumato.stream.model_versions._TAIL", 2)
+    monkeypatch.setattr("sfumato.stream.version_moves._TAIL", 2)
     rules, rng = some_rules(first=6, scouts=0), np.random.default_rng(5)
     chains = PlausibleChains.from_radius(STICKY, 0.02)
     history = VersionHistory(rules)
