@@ -12,8 +12,9 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.models.stream_model import StreamModel
 from sfumato.store.files import save, save_plausible
+from sfumato.stream.chain_terms import ChainBounds
 from sfumato.stream.release_document import read_spec
-from sfumato.stream.release_spec import ChainBounds, ReleaseSpec
+from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.running import call, done, rows
 from tests.shell.tables import csv_bytes
 

@@ -15,11 +15,12 @@ from sfumato.core.purpose import Purpose
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains
 from sfumato.store.protocol import Answer
+from sfumato.stream.chain_terms import LearningSpec
 from sfumato.stream.learning_plan import LearningPlan
 from sfumato.stream.learning_rules import EDITIONS, LearningRules
 from sfumato.stream.learning_run import recall
 from sfumato.stream.model_versions import ContextFree, ModelVersion, next_version
-from sfumato.stream.release_spec import LearningSpec, ReleaseSpec
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.version_history import VersionHistory, _Learnt
 from tests.stream.test_other_truth import a_chain, a_chain_within
 
@@ -114,7 +115,7 @@ def test_no_chain_that_is_left_is_told_more_than_was_charged_over_all_versions(
 def test_a_stream_that_has_left_more_than_is_read_again_is_charged_soundly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sfumato.stream.model_versions._TAIL", 2)
+    monkeypatch.setattr("sfumato.stream.version_moves._TAIL", 2)
     rules, rng = some_rules(first=6, scouts=0), np.random.default_rng(5)
     chains = PlausibleChains.from_radius(STICKY, 0.02)
     history = VersionHistory(rules)

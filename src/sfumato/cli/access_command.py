@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options
+from sfumato.cli import options, service_options
 from sfumato.cli.console import print_json, print_line, say, table
 from sfumato.cli.options import argument, option
 
@@ -35,16 +35,13 @@ HELP = """Access keys of a service: who may ask it, and for what.
     Every change stands in the registry of the home, with who made it.
     """
 _HOME = argument("The home of a service that is not running.", "HOME", default=None)
-_URL = option("Ask a running service instead; the key is read from SFUMATO_ACCESS_KEY.")
-_CA = option("File of the authority that signed the certificate of the service.")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 
 
 class _Place(options.Options):
     home: str | None = _HOME
-    url: str | None = _URL
-    ca: str | None = _CA
+    gateway: service_options.Gateway
     shown: options.Shown
 
 
@@ -76,7 +73,7 @@ def new(given: _NewOptions) -> None:
 
     wanted = _wanted(given)
     place = given.place
-    with key_place(place.home, place.url, place.ca, make=True) as keys:
+    with key_place(place.home, place.gateway.url, place.gateway.ca, make=True) as keys:
         _print_new(place.shown, keys.new(wanted))
 
 
@@ -131,7 +128,7 @@ def show(given: _ListOptions) -> None:
     from sfumato.cli.access_places import key_place
 
     place = given.place
-    with key_place(place.home, place.url, place.ca, make=False) as keys:
+    with key_place(place.home, place.gateway.url, place.gateway.ca, make=False) as keys:
         found = keys.keys()
     if place.shown.as_json:
         print_json({"keys": [_plain(key) for key in found]})
@@ -144,8 +141,7 @@ class _OneOptions(options.Options):
     home_or_id: list[str] = argument(
         "The home, and the id of the key; with --url the id.", "[HOME] ID"
     )
-    url: str | None = _URL
-    ca: str | None = _CA
+    gateway: service_options.Gateway
     shown: options.Shown
 
 
@@ -164,7 +160,7 @@ def revoke(given: _OneOptions) -> None:
     from sfumato.cli.access_places import key_place
 
     home, id_ = _named(given)
-    with key_place(home, given.url, given.ca, make=False) as keys:
+    with key_place(home, given.gateway.url, given.gateway.ca, make=False) as keys:
         ended = keys.revoke(id_)
     if given.shown.as_json:
         print_json(_plain(ended))
@@ -186,18 +182,18 @@ def rotate(given: _RotateOptions) -> None:
 
     home, id_ = _named(given)
     wanted = RotationRequest(int(span("--overlap", given.overlap).total_seconds()))
-    with key_place(home, given.url, given.ca, make=False) as keys:
+    with key_place(home, given.gateway.url, given.gateway.ca, make=False) as keys:
         _print_new(given.shown, keys.rotate(id_, wanted))
 
 
 def _named(given: _OneOptions) -> tuple[str | None, str]:
     from sfumato.core.errors import InvalidParameter
 
-    wanted = 1 if given.url is not None else 2
+    wanted = 1 if given.gateway.url is not None else 2
     if len(given.home_or_id) != wanted:
         rule = "be the id of a key alone with --url, else a home and the id of a key"
         raise InvalidParameter("arguments", len(given.home_or_id), rule)
-    return (None if given.url is not None else given.home_or_id[0]), given.home_or_id[-1]
+    return (None if given.gateway.url is not None else given.home_or_id[0]), given.home_or_id[-1]
 
 
 def span(name: str, text: str) -> timedelta:

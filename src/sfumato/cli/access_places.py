@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -23,6 +23,9 @@ from sfumato.service.key_documents import (
     RotationRequest,
     key_body,
 )
+
+if TYPE_CHECKING:
+    from sfumato.store.home import Home
 
 KEY_VARIABLE = "SFUMATO_ACCESS_KEY"
 _PATIENCE = 30.0
@@ -141,27 +144,30 @@ def key_place(
     if (home is None) == (url is None):
         raise InvalidParameter("HOME", home, "be given, or else --url")
     if home is not None:
-        with _opened(home, make) as control:
-            yield _HomePlace(control)
+        with idle_home(home, make=make) as opened:
+            yield _HomePlace(AccessControl(opened.registry))
     else:
         assert url is not None
         with _connected(url, ca) as place:
             yield place
 
 
-@contextmanager
-def _opened(home: str, make: bool) -> Iterator[AccessControl]:
+def idle_home(home: str, *, make: bool) -> Home:
+    """A home that no service has open.
+
+    Args:
+        home: A folder or `postgresql://...`.
+        make: Whether one that is not there is begun.
+    """
     from sfumato.store.home import is_postgres, open_home
 
     if not make and not is_postgres(home) and not os.path.isfile(f"{home}/registry.db"):
         raise InvalidParameter("HOME", home, "be the home of a service")
     try:
-        opened = open_home(home)
+        return open_home(home)
     except FileInUse:
         rule = f"not be served meanwhile; ask the service: --url, with {KEY_VARIABLE}"
         raise InvalidParameter("HOME", home, rule) from None
-    with opened:
-        yield AccessControl(opened.registry)
 
 
 @contextmanager

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.cli import options
-from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress
+from sfumato.cli import coin_options, options
+from sfumato.cli.console import FAILED_AUDIT, SIMULATED, print_json, print_line
 from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sfumato.models.stream_model import StreamModel
-    from sfumato.solver.policy import Policy
-    from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.stream.audit_checks import Check
-    from sfumato.stream.audit_promise import Required
-    from sfumato.stream.audit_report import AuditReport
-    from sfumato.stream.release_spec import ReleaseSpec
+    pass
 
 
 class AuditOptions(options.Options):
@@ -78,7 +70,7 @@ class AuditOptions(options.Options):
         "With --against: the key of the release's coins. Every draw that has a true value is "
         "repeated, and the rest counted. With --home: every draw must be one of this key."
     )
-    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+    shared_key: bool = coin_options.SHARED_KEY
     commitment: str | None = option(
         "With --key-file: what `key commit` printed, and was published before the data."
     )
@@ -104,22 +96,6 @@ class AuditOptions(options.Options):
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
     shown: options.Shown
-
-
-class Audited(NamedTuple):
-    """What was audited, and what was found.
-
-    Attributes:
-        model: The model.
-        releases: The places of the files of each release, and their rules.
-        reports: What was found of each.
-        policies: The file of each one's policy: empty if it was compiled anew, None without one.
-    """
-
-    model: StreamModel
-    releases: list[tuple[list[int], list[ReleaseSpec]]]
-    reports: list[AuditReport]
-    policies: list[str | None]
 
 
 def audit(given: AuditOptions) -> None:
@@ -162,6 +138,7 @@ def audit(given: AuditOptions) -> None:
     from dataclasses import asdict
 
     from sfumato.cli.audit_findings import audit_findings, read_files
+    from sfumato.cli.audit_releases import audited, required_of
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_text import print_report, print_together
     from sfumato.cli.audit_truth import (
@@ -230,9 +207,7 @@ def audit(given: AuditOptions) -> None:
             print_together(told)
         if any(spec.purpose != "release" for spec in rules):
             meant = "" if given.simulation else " (add --simulation if it is meant to be one)"
-            print_line(
-                f"A SIMULATION: its coins can be guessed; it protects nobody's values{meant}"
-            )
+            print_line(f"{SIMULATED}{meant}")
         print_line("the audit found nothing wrong" if passed else "the audit FAILED")
     if not passed:
         raise typer.Exit(FAILED_AUDIT)
@@ -268,143 +243,3 @@ def _refuse_for_series(given: AuditOptions) -> None:
     for name, value in asked.items():
         if value is not None:
             raise InvalidParameter(name, value, "come with --model: it is for releases of streams")
-
-
-def audited(given: AuditOptions, at_hand: Iterable[str] = ()) -> Audited:
-    """The model, the releases with the rules of their files, and what was found of each.
-
-    Args:
-        given: What was asked for.
-        at_hand: Files in which policies may be that are not beside the model.
-    """
-    from dataclasses import replace
-
-    from sfumato.cli.audit_rules import common_rules, rules_of_releases
-    from sfumato.cli.rule_choice import policy_of
-    from sfumato.core.errors import InvalidParameter
-
-    files, ledger = given.released or [], given.ledger
-    assert given.model is not None  # a series has none, and its own audit
-    model = options.load_model(given.model)
-    model = replace(model, stream=given.stream or model.stream)
-    releases = rules_of_releases(files, given.rules, ledger)
-    if len(releases) > 1 and ledger is not None:
-        raise InvalidParameter(
-            "--ledger", ledger, "be that of one release; these files are of more"
-        )
-    required = required_of(given)
-    done = Audited(model, releases, [], [])
-    for places, specs in releases:
-        policy, where = policy_of(common_rules(specs), given.policy, model, given.model, at_hand)
-        own = places if files else []
-        done.reports.append(_audited(given, model, own, specs, required, policy))
-        done.policies.append(None if policy is None else where or "")
-    return done
-
-
-def required_of(given: AuditOptions) -> Required:
-    """What the rules must say."""
-    from pathlib import Path
-
-    from sfumato.core.checks import choice
-    from sfumato.stream.audit_promise import Allow, Required
-
-    model = given.require_model
-    if model is not None and Path(model).is_file():
-        model = options.load_model(model).chain.fingerprint
-    allowed = [] if given.allow is None else given.allow.split(",")
-    return Required(
-        budget=given.require_budget,
-        ldp=given.require_ldp,
-        model=model,
-        simulation=given.simulation,
-        allow=frozenset(choice("--allow", Allow, name) for name in allowed),
-    )
-
-
-def _audited(
-    given: AuditOptions,
-    model: StreamModel,
-    places: Sequence[int],
-    specs: Sequence[ReleaseSpec],
-    required: Required,
-    policy: Policy | None,
-) -> AuditReport:
-    """The audit of one release, in one file or several."""
-    from sfumato.cli.audit_rules import common_rules
-    from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.stream.release_spec import JOB
-
-    spec, ledger = common_rules(specs), given.ledger
-    if spec.learn is None or ledger is None:
-        return _compared(given, model, places, specs, required, policy, ledger)
-    # What is learnt from a ledger and what is held against it must be the same rows.
-    with LedgerReader(ledger, spec.learning(model).fingerprint, JOB) as reader:
-        return _compared(given, model, places, specs, required, policy, reader)
-
-
-def _compared(
-    given: AuditOptions,
-    model: StreamModel,
-    places: Sequence[int],
-    specs: Sequence[ReleaseSpec],
-    required: Required,
-    policy: Policy | None,
-    ledger: str | LedgerReader | None,
-) -> AuditReport:
-    """The same with the ledger, or what it was when it was opened."""
-    from sfumato.cli.audit_findings import check_commitments, key_of
-    from sfumato.cli.audit_rules import common_rules
-    from sfumato.cli.audit_truth import truth_check
-    from sfumato.cli.released_input import plan_used
-    from sfumato.core.checks import choice
-    from sfumato.core.fair_coins import LEVEL
-    from sfumato.core.randomness import keyed
-    from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.stream.audit import audit_table
-    from sfumato.stream.audit_ledger import Coverage
-    from sfumato.stream.learning_audit import check_kept
-    from sfumato.stream.learning_plan import LearningPlan
-    from sfumato.stream.replayed_coins import ReplayedCoins
-    from sfumato.tables.cells import Missing
-    from sfumato.tables.readers import Table
-
-    spec, secret = common_rules(specs), key_of(given)
-    files, true = given.released or [], given.against or []
-    if len(true) == len(files):
-        true = [true[place] for place in places]
-    sources = [Table.at(files[place], separator=given.separator) for place in places]
-    against = [Table.at(file, separator=given.separator) for file in true]
-    counts = [source.count() for source in sources]
-    total = None if None in counts else sum(count or 0 for count in counts)
-    known = ledger if isinstance(ledger, LedgerReader) else None
-    plan = plan_used(spec, model, policy, sources, known)
-    also: list[Check] = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
-    other = truth_check(given, model, plan)
-    if other is not None:
-        also.append(other)
-    with progress("auditing", total, given.shown.no_progress) as show:
-        report = audit_table(
-            sources,
-            model,
-            plan,
-            ledger=ledger,
-            coverage=choice("coverage", Coverage, given.coverage),
-            against=against or None,
-            missing=choice("missing", Missing, spec.missing),
-            window=spec.window if given.window is None else given.window,
-            level=LEVEL if given.level is None else given.level,
-            rules=specs,
-            required=required,
-            columns=given.allow_column or (),
-            only=given.only,
-            also=also,
-            time=given.time,
-            progress=show,
-        )
-    if isinstance(plan, LearningPlan):
-        check_kept(report, plan, [table.path for table in sources], known)
-        report.versions = tuple(map(str, plan.history.versions()))
-    if secret is not None:
-        check_commitments(report, secret, given.commitment, specs)
-    return report

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from sfumato.cli.audit_command import Audited, AuditOptions
+    from sfumato.cli.audit_command import AuditOptions
+    from sfumato.cli.audit_releases import Audited
     from sfumato.cli.report_comparison import Held
     from sfumato.store.reports import Findings, ReadFile
     from sfumato.stream.audit_report import AuditReport
@@ -232,7 +233,8 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
     """The findings of `audit` once more, from files at hand; of a holder's, what is public."""
     from dataclasses import replace
 
-    from sfumato.cli.audit_command import AuditOptions, audited
+    from sfumato.cli.audit_command import AuditOptions
+    from sfumato.cli.audit_releases import audited
     from sfumato.cli.options import Shown
 
     plans = paths.get("plan", [])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress
+from sfumato.cli.console import FAILED_AUDIT, SIMULATED, print_json, print_line, progress
 from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _show(found: HomeAudit, *, quiet: bool) -> None:
         case AuditReport():
             print_report(found.report, found.unit, [], quiet=quiet)
             if found.purpose != "release":
-                print_line("A SIMULATION: its coins can be guessed; it protects nobody's values")
+                print_line(SIMULATED)
             print_line("the audit found nothing wrong" if found.passed else "the audit FAILED")
         case SeriesAudit():
             show_series(found.report)

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from sfumato.cli import options
+from sfumato.cli import options, service_options
 from sfumato.cli.console import print_json, print_line, say
-from sfumato.cli.options import DATABASE, flag, option, required
+from sfumato.cli.options import flag, option, required
 from sfumato.cli.serve_command import chosen_rules
+from sfumato.cli.service_options import DATABASE
 
 if TYPE_CHECKING:
     from sfumato.bridges.broker import Broker
@@ -76,13 +77,12 @@ class _Connection(options.Options):
 class _MqttOptions(options.Options):
     connection: _Connection
     messages: _Messages
-    home: str = options.HOME
-    secret_file: str | None = options.SECRET_FILE
+    home: str = service_options.HOME
+    secret_file: str | None = service_options.SECRET_FILE
     release: str = option("Name of the release that answers.", default="default")
-    rules: options.LiveRules
+    rules: service_options.LiveRules
     metrics_port: int | None = option("Serve figures for Prometheus on this port of 127.0.0.1.")
-    log: str | None = option("File of the log, JSON lines [standard error].")
-    plain_names: bool = flag("--log-stream-names", "Streams by name in the log, not by digest.")
+    logged: service_options.Log
     shown: options.Shown
 
 
@@ -224,7 +224,7 @@ def _bridge_home(given: _MqttOptions, reader: EventReader, broker: Broker, home:
     from sfumato.bridges.mqtt_bridge import MqttBridge, Publication
     from sfumato.bridges.topics import OutTopics
     from sfumato.service.access import AccessControl
-    from sfumato.service.event_log import EventLog, StreamNames, line_writer, routed
+    from sfumato.service.event_log import routed
     from sfumato.service.release_desk import ReleaseDesk
     from sfumato.service.release_keys import ReleaseKeys
     from sfumato.service.releases import Releases
@@ -232,8 +232,7 @@ def _bridge_home(given: _MqttOptions, reader: EventReader, broker: Broker, home:
 
     topics = OutTopics.of(given.messages.out, given.messages.notices, reader.template)
     control = AccessControl(home.registry)
-    names = StreamNames.PLAIN if given.plain_names else StreamNames.DIGEST
-    log = EventLog(line_writer(given.log), control.secret("log"), names=names)
+    log = given.logged.opened(control.secret("log"))
     folder = given.rules.key_folder
     keys = None if folder is None else ReleaseKeys(folder, home.registry)
     door, node = source_label(reader.identity), f"{socket.gethostname()}:{broker.client_id}"

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 SEED = option("INSECURE: guessable coins; the output is a simulation, not a release.")
 
+SHARED_KEY = flag("--shared-key", "The key file may be readable by group or others.")
+
 
 class Secret(Options):
     """A key for coins that are the same again."""
 
     key_file: str | None = option("Secret for coins that are the same again for the same values.")
-    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+    shared_key: bool = SHARED_KEY
 
     def coins(self, seed: int | None, public: list[str | None]) -> Randomness | None:
         """Coins from a secret or a seed; None, which means secure ones, if neither is given.

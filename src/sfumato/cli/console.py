@@ -25,6 +25,9 @@ PAPERS = "SFUMATO_PAPERS"
 _USUAL = 80
 """Columns of a terminal that does not tell."""
 
+SIMULATED = "A SIMULATION: its coins can be guessed; it protects nobody's values"
+"""Said of whatever came from coins that can be guessed."""
+
 _papers: ContextVar[bool] = ContextVar("papers", default=False)
 _held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
 

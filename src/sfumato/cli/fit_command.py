@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.cli import options, value_cuts
 from sfumato.cli.console import hold, print_json, print_line, progress, say
-from sfumato.cli.options import argument, flag, option, required
+from sfumato.cli.options import argument, flag, option
 from sfumato.cli.value_cuts import value_columns
 
 if TYPE_CHECKING:
@@ -24,18 +24,12 @@ class FitOptions(options.Options):
     history: str | None = argument(
         "CSV, JSON lines, Parquet or Arrow; - for stdin; none with --uniform.", default=None
     )
-    output: str = required("Where the model goes.", "--output", "-o")
+    output: str = options.MODEL_OUTPUT
     stream: str = options.STREAM
-    value: str = option("Column of the value.", default="value")
+    value: str = options.VALUE
     order: int = option("How many past values the next depends on.", default=1)
-    smoothing: float = option(
-        "Added to the count of every value that was seen to follow another.", default=0.5
-    )
-    floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
-    bins: int | None = value_cuts.BINS
-    grid: str | None = value_cuts.GRID
-    x: str | None = value_cuts.X
-    y: str | None = value_cuts.Y
+    counting: value_cuts.Counting
+    cells: value_cuts.Cells
     batch: int | None = option("Learn patterns of so many successive values and their followers.")
     patterns: int | None = option("Patterns to keep, with --batch; 1,000 if not given.")
     clusters: str | None = option(
@@ -160,8 +154,8 @@ def fit(given: FitOptions) -> None:
             stream=given.stream,
             values=values,
             order=given.order,
-            smoothing=given.smoothing,
-            floor=given.floor,
+            smoothing=given.counting.smoothing,
+            floor=given.counting.floor,
             cut=cut,
             batch=given.batch,
             patterns=_PATTERNS if given.patterns is None else given.patterns,

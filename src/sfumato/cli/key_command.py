@@ -5,8 +5,9 @@ from __future__ import annotations
 import typer
 
 from sfumato.cli import options
+from sfumato.cli.coin_options import SHARED_KEY
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, say
-from sfumato.cli.options import argument, flag, option, required
+from sfumato.cli.options import argument, option, required
 
 HELP = """Keys for coins, and commitments that are published before the data.
 
@@ -23,7 +24,6 @@ HELP = """Keys for coins, and commitments that are published before the data.
     true ones: keep it as you keep them. Keys are never printed.
     """
 _KEY = argument("The key file.", "FILE")
-_SHARED = flag("--shared-key", "The key file may be readable by group or others.")
 
 
 class _NewOptions(options.Options):
@@ -51,7 +51,7 @@ def new(given: _NewOptions) -> None:
 class _CommitOptions(options.Options):
     path: str = _KEY
     name: str | None = option("Bind it to a name too: what the key is for.")
-    shared_key: bool = _SHARED
+    shared_key: bool = SHARED_KEY
     shown: options.Shown
 
 
@@ -76,7 +76,7 @@ def commit(given: _CommitOptions) -> None:
 class _CheckOptions(options.Options):
     path: str = _KEY
     commitment: str = argument("What `key commit` printed.", "COMMITMENT")
-    shared_key: bool = _SHARED
+    shared_key: bool = SHARED_KEY
     shown: options.Shown
 
 
@@ -101,7 +101,7 @@ class _DeriveOptions(options.Options):
     ledger: str | None = option("The ledger that a service wrote with this key.")
     checkpoint: str | None = option("The checkpoint of `spark stream`: its folder on this machine.")
     output: str = required("A file that does not exist: the key of that alone.", "--output", "-o")
-    shared_key: bool = _SHARED
+    shared_key: bool = SHARED_KEY
     shown: options.Shown
 
 

@@ -30,7 +30,7 @@ class Learner(options.Options):
     """How a chain is learnt, and what is proven of it."""
 
     smoothing: float = option("Pseudo-counts of every value after every context.", default=0.1)
-    floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
+    floor: float = options.FLOOR
     confidence: float = option("That of the set of plausible chains.", default=0.95)
     plausible: str | None = option(
         "File for the set of plausible chains: bounds of every probability. Refused where nothing "

@@ -82,17 +82,22 @@ def export(given: _ExportOptions) -> None:
     Example:
       sfumato ledger export city.ledger -o answers.parquet
     """
+    write_answers(given.ledger, given.output, given.shown)
+
+
+def write_answers(ledger: str, output: str, shown: options.Shown) -> None:
+    """Write every answer of a ledger to a table, and say how many there are."""
     from sfumato.core.errors import InvalidParameter
     from sfumato.tables.ledger_tables import export_ledger
     from sfumato.tables.readers import Table, same_file
 
-    if same_file(given.ledger, given.output):
-        raise InvalidParameter("--output", given.output, "be a file of its own")
-    with progress("exporting", None, given.shown.no_progress) as show:
-        rows = export_ledger(given.ledger, Table.at(given.output), show)
-    if given.shown.as_json and given.output != "-":
-        print_json({"output": given.output, "rows": rows})
-    elif not given.shown.quiet:
+    if same_file(ledger, output):
+        raise InvalidParameter("--output", output, "be a file of its own")
+    with progress("exporting", None, shown.no_progress) as show:
+        rows = export_ledger(ledger, Table.at(output), show)
+    if shown.as_json and output != "-":
+        print_json({"output": output, "rows": rows})
+    elif not shown.quiet:
         say(f"{rows:,} rows")
 
 

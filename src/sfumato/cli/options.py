@@ -127,25 +127,11 @@ INDEPENDENT = option(
     "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "
     "knowledge, and what is promised holds within every group of equal values of them."
 )
-DATABASE = "SFUMATO_DATABASE_URL"
-HOME: Any = required(
-    f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
-    "--home",
-)
-SECRET_FILE: Any = option(
-    "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
-)
-LATE_EVENT: Any = option(
-    "An event goes back in time: refuse, or accept (released as it comes).", default="refuse"
-)
 WHEN_EXHAUSTED: Any = option(
     "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
 )
 WHEN_UNKNOWN: Any = option(
     "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
-)
-KEY_FOLDER: Any = option(
-    "Folder of release keys (ID.key): coins that can be repeated for an audit."
 )
 MISSING = option(
     "What becomes of a missing value: refuse (nothing is released), drop (its row is left out), "
@@ -158,6 +144,8 @@ SEPARATOR = option(
     "What stands between the columns of CSV tables: comma, semicolon or tab; their first line "
     "tells if not given."
 )
+MODEL_OUTPUT = required("Where the model goes.", "--output", "-o")
+FLOOR = option("Least probability of any transition; rare things happen.", default=1e-6)
 EVENT = option("Column of event ids; an id that comes again gets its old answer.")
 LEDGER = option(
     "File that keeps every answer: a retry draws nothing anew, and streams go on over many files "
@@ -175,8 +163,11 @@ RELEASE_LEDGER = option(
     "Ledger of the release: its rules, if they lie nowhere else; the order of all answers, for a "
     "release with --learn; and what left, if no file is given."
 )
+COMPILED_POLICY = option("Channels that `sfumato compile` made for this release.")
 RELEASE_POLICY = option("The compiled policy of the release, if it had one [beside the model].")
+VALUE = option("Column of the value.", default="value")
 VALUES = option("Column of the values.", default="value")
+VALUES_AS_FITTED = option("Column of values (x,y for a grid); as at `fit`.")
 DELTA = option("Budget of approximate methods.", default=1e-6)
 PROTECTED_WINDOW = option("Values protected together by bd and ba.", default=10)
 ROW_NAMES = option("Column that names the rows, with --key-file.", "--id")
@@ -266,30 +257,6 @@ class Periods(Options):
         "have a zone), or each so many seconds. Needs --cap, or --horizon for the values that a "
         "stream is expected to have in it.",
     )
-
-
-class LiveRules(Options):
-    """The release with which whatever answers live events is started."""
-
-    model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
-    allowed: Budget
-    spread: Spread
-    loss: str | None = LOSS
-    way: Way
-    policy: str | None = option("Channels that `sfumato compile` made for this release.")
-    late: str = LATE_EVENT
-    missing: str = MISSING
-    when_exhausted: str = WHEN_EXHAUSTED
-    when_unknown: str = WHEN_UNKNOWN
-    key_folder: str | None = KEY_FOLDER
-    coins: str | None = option("Id of its release key, in --key-folder (`key add`).")
-
-    def check_model(self) -> None:
-        """Refuse a budget without a model."""
-        from sfumato.core.errors import InvalidParameter
-
-        if self.model is None and any(each is not None for each in vars(self.allowed).values()):
-            raise InvalidParameter("--model", None, "be given with a budget")
 
 
 def in_words(every: int, first: float) -> str:

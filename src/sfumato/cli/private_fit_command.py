@@ -33,8 +33,8 @@ def fit_privately(given: FitOptions, table: Table, values: tuple[str, ...], cut:
             alphabet=None if given.values is None else listed_symbols(given.values),
             stream=given.stream,
             values=values,
-            smoothing=given.smoothing,
-            floor=given.floor,
+            smoothing=given.counting.smoothing,
+            floor=given.counting.floor,
             cut=cut,
             progress=show,
         )

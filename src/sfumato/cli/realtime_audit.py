@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
+from sfumato.cli.console import FAILED_AUDIT, SIMULATED, print_json, print_line
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 
@@ -67,7 +67,7 @@ def show_series(report: SeriesAudit) -> None:
     for problem in report.problems:
         print_line(f"PROBLEM {problem}")
     if report.purpose != "release":
-        print_line("A SIMULATION: its coins can be guessed; it protects nobody's values")
+        print_line(SIMULATED)
     print_line("the audit found nothing wrong" if report.passed else "the audit FAILED")
 
 

@@ -15,8 +15,9 @@ from sfumato.cli.release_text import beyond, gone, many_chains, silent_forecast,
 
 if TYPE_CHECKING:
     from sfumato.models.stream_model import StreamModel
+    from sfumato.stream.chain_terms import ChainBounds, LearningSpec
     from sfumato.stream.learning_plan import LearningPlan
-    from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
+    from sfumato.stream.release_spec import ReleaseSpec
 
 
 class _ReleaseOptions(options.Options):
@@ -53,7 +54,7 @@ class _ReleaseOptions(options.Options):
         "Release a batch this many seconds after its first value at the latest."
     )
     stream: str | None = options.STREAM_AS_FITTED
-    value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
+    value: str | None = options.VALUES_AS_FITTED
     event: str | None = options.EVENT
     time: str | None = option(
         "Column of times (numbers, or 2024-05-01T08:00): without --event, stream and time tell "
@@ -72,12 +73,8 @@ class _ReleaseOptions(options.Options):
     source_name: str | None = option("Name of the source in the ledger [file name].", "--source")
     ledger: str | None = options.LEDGER
     repetition: options.Repetition
-    when_exhausted: str = option(
-        "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
-    )
-    when_unknown: str = option(
-        "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
-    )
+    when_exhausted: str = options.WHEN_EXHAUSTED
+    when_unknown: str = options.WHEN_UNKNOWN
     threads: int = option(
         "Threads that share the streams, where a policy is at hand; the answers are the same.",
         default=1,
@@ -306,8 +303,8 @@ def column_names(columns: str | None) -> tuple[str, ...]:
 def _learning(given: _ReleaseOptions) -> LearningSpec | None:
     """When the release learns; None if it does not."""
     from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.chain_terms import LearningSpec
     from sfumato.stream.learning_rules import EDITIONS
-    from sfumato.stream.release_spec import LearningSpec
 
     asked = {
         "first": given.learn_after,
@@ -338,7 +335,7 @@ def _chains(robust: str | None, model: StreamModel) -> float | ChainBounds | Non
     """Which chains the budget is kept for: those near the model, or those of a file."""
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import load_plausible
-    from sfumato.stream.release_spec import ChainBounds
+    from sfumato.stream.chain_terms import ChainBounds
 
     if robust is None:
         return None

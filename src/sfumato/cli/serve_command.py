@@ -11,9 +11,10 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options
+from sfumato.cli import options, service_options
 from sfumato.cli.console import print_line, say
-from sfumato.cli.options import DATABASE, flag, option
+from sfumato.cli.options import option
+from sfumato.cli.service_options import DATABASE
 
 if TYPE_CHECKING:
     from sfumato.service.assembly import Gateway
@@ -35,18 +36,17 @@ class _Listen(options.Options):
 
 
 class _ServeOptions(options.Options):
-    home: str = options.HOME
-    secret_file: str | None = options.SECRET_FILE
+    home: str = service_options.HOME
+    secret_file: str | None = service_options.SECRET_FILE
     anchor_folder: str | None = option(
         "With PostgreSQL: heads that this node saw, to refuse an older database [SECRET.anchors]."
     )
     name: str = option("Name of the release that the options below describe.", default="default")
-    rules: options.LiveRules
+    rules: service_options.LiveRules
     batch: int | None = option("Release so many values of a stream together.")
     listen: _Listen
     config: str | None = option("Settings in TOML; what is typed wins.")
-    log: str | None = option("File of the log, JSON lines [standard error].")
-    plain_names: bool = flag("--log-stream-names", "Streams by name in the log, not by digest.")
+    logged: service_options.Log
     shown: options.Shown
 
 
@@ -156,12 +156,11 @@ def _settings(given: _ServeOptions) -> Settings:
 
 def _serve_home(given: _ServeOptions, settings: Settings, home: Home, own: socket.socket) -> None:
     from sfumato.service.assembly import assembled, controlled
-    from sfumato.service.event_log import EventLog, StreamNames, line_writer, routed
+    from sfumato.service.event_log import routed
     from sfumato.service.server import run
 
     control = controlled(home)
-    names = StreamNames.PLAIN if given.plain_names else StreamNames.DIGEST
-    log = EventLog(line_writer(given.log), control.secret("log"), names=names)
+    log = given.logged.opened(control.secret("log"))
     gateway = assembled(
         home,
         log,
@@ -307,7 +306,7 @@ def chosen_rules(given: Any, path: str, begun: Any) -> Any:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.cells import Late, Missing
 
-    rules: options.LiveRules = given.rules
+    rules: service_options.LiveRules = given.rules
     model = options.load_steady_model(
         path, "files are released with `release --time COLUMN --keep COLUMN --ledger FILE`"
     )

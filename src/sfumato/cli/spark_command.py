@@ -40,6 +40,9 @@ spark.network.crypto.enabled=true where disks or wires are not your own.
 _FAILED = 1
 
 
+_ORDER = required("Column of times or numbers: the order of a stream's rows.", "--order")
+
+
 class _Engine(options.Options):
     master: str | None = option("Where Spark runs: local[4], yarn, spark://... [as configured].")
     conf: list[str] | None = option("A setting of Spark, as name=value; as often as needed.")
@@ -50,15 +53,15 @@ class _ReleaseOptions(options.Options):
     source: str = argument("The true values: a Parquet or CSV table.", "INPUT")
     model: str = options.MODEL
     output: str = required("Private values: a folder, .parquet or .csv.", "--output", "-o")
-    order: str = required("Column of times or numbers: the order of a stream's rows.", "--order")
+    order: str = _ORDER
     allowed: options.Budget
     spread: options.Spread
     periods: options.Periods
     loss: str | None = options.LOSS
     way: options.Way
-    policy: str | None = option("Channels that `sfumato compile` made for this release.")
+    policy: str | None = options.COMPILED_POLICY
     stream: str | None = options.STREAM_AS_FITTED
-    value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
+    value: str | None = options.VALUES_AS_FITTED
     event: str | None = option("Column of event ids: tells rows of one time apart.")
     keep: str | None = option("Columns that leave as they are, as text [that of --order].")
     independent: str | None = options.INDEPENDENT
@@ -153,19 +156,13 @@ def release(given: _ReleaseOptions) -> None:
 
 class _FitOptions(options.Options):
     history: str = argument("A Parquet or CSV table.")
-    output: str = required("Where the model goes.", "--output", "-o")
-    order: str = required("Column of times or numbers: the order of a stream's rows.", "--order")
+    output: str = options.MODEL_OUTPUT
+    order: str = _ORDER
     stream: str = options.STREAM
-    value: str = option("Column of the value.", default="value")
+    value: str = options.VALUE
     chain_order: int = option("How many past values the next depends on.", default=1)
-    smoothing: float = option(
-        "Added to the count of every value that was seen to follow another.", default=0.5
-    )
-    floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
-    bins: int | None = value_cuts.BINS
-    grid: str | None = value_cuts.GRID
-    x: str | None = value_cuts.X
-    y: str | None = value_cuts.Y
+    counting: value_cuts.Counting
+    cells: value_cuts.Cells
     range_: str | None = value_cuts.RANGE
     units: str = value_cuts.UNITS
     missing: str = options.MISSING
@@ -195,8 +192,8 @@ def fit(given: _FitOptions) -> None:
             stream=given.stream,
             value=values,
             chain_order=given.chain_order,
-            smoothing=given.smoothing,
-            floor=given.floor,
+            smoothing=given.counting.smoothing,
+            floor=given.counting.floor,
             cut=cut,
             missing=given.missing,
             partitions=given.engine.partitions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.cli import options
+from sfumato.cli import coin_options, options
 from sfumato.cli.options import argument, flag, option, required
 from sfumato.cli.spark_stream_places import Places, follow
 
@@ -24,7 +24,7 @@ class _Source(options.Options):
         "subscribe=raw. Messages of Kafka are JSON objects."
     )
     stream: str | None = options.STREAM_AS_FITTED
-    value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
+    value: str | None = options.VALUES_AS_FITTED
     event: str = option("Column that tells the events of a stream apart.", default="id")
     time: str = option("Column of times, as 2024-05-01T08:00:00Z.", default="time")
     watermark: str = option(
@@ -61,7 +61,7 @@ class _StreamOptions(options.Options):
     periods: options.Periods
     loss: str | None = options.LOSS
     way: options.Way
-    policy: str | None = option("Channels that `sfumato compile` made for this release.")
+    policy: str | None = options.COMPILED_POLICY
     late: str = option(
         "An event is earlier than the last answer of its stream: refuse, or accept.",
         default="refuse",
@@ -70,7 +70,7 @@ class _StreamOptions(options.Options):
     when_exhausted: str = options.WHEN_EXHAUSTED
     when_unknown: str = options.WHEN_UNKNOWN
     key_file: str = required("Secret of the coins, as `sfumato key new` makes it.", "--key-file")
-    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+    shared_key: bool = coin_options.SHARED_KEY
     shards: int = option(
         "Keys of the state store: one for some hundred streams. Fixed with the checkpoint.",
         default=128,

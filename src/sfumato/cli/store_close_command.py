@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
-from sfumato.cli import options
+from sfumato.cli import options, service_options
 from sfumato.cli.console import print_json, say
-from sfumato.cli.options import argument, option, required
+from sfumato.cli.options import argument, required
 
 
 class _CloseOptions(options.Options):
@@ -14,10 +12,7 @@ class _CloseOptions(options.Options):
         "A folder that no service uses, or postgresql://user@host/name.", "[HOME]", default=None
     )
     release: str = required("The release that is closed.")
-    url: str | None = option(
-        "Ask a running service instead; the key is read from SFUMATO_ACCESS_KEY."
-    )
-    ca: str | None = option("File of the authority that signed the certificate of the service.")
+    gateway: service_options.Gateway
     shown: options.Shown
 
 
@@ -36,7 +31,7 @@ def close(given: _CloseOptions) -> None:
     """
     from sfumato.core.errors import InvalidParameter
 
-    if (given.home is None) == (given.url is None):
+    if (given.home is None) == (given.gateway.url is None):
         raise InvalidParameter("HOME", given.home, "be given, or else --url")
     closed = _at_service(given) if given.home is None else _at_home(given.home, given.release)
     if given.shown.as_json:
@@ -51,23 +46,15 @@ def _at_service(given: _CloseOptions) -> str:
     from sfumato.cli.access_places import asked, asking
     from sfumato.service.release_routes import ReleaseLine
 
-    assert given.url is not None
+    assert given.gateway.url is not None
     path = f"/v1/releases/{quote(given.release, safe='')}/close"
-    with asking(given.url, given.ca) as ask:
+    with asking(given.gateway.url, given.gateway.ca) as ask:
         return asked(ask, ReleaseLine, "POST", path).closed or ""
 
 
 def _at_home(home: str, release: str) -> str:
-    from sfumato.core.errors import FileInUse, InvalidParameter
-    from sfumato.store.home import is_postgres, open_home
+    from sfumato.cli.access_places import idle_home
     from sfumato.store.release_end import close_release
 
-    if not is_postgres(home) and not os.path.isfile(f"{home}/registry.db"):
-        raise InvalidParameter("HOME", home, "be the home of a service")
-    try:
-        opened = open_home(home)
-    except FileInUse:
-        rule = "not be served meanwhile; ask the service: --url, with SFUMATO_ACCESS_KEY"
-        raise InvalidParameter("HOME", home, rule) from None
-    with opened:
+    with idle_home(home, make=False) as opened:
         return close_release(opened, "command line", release).closed or ""

@@ -10,6 +10,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, say
+from sfumato.cli.ledger_command import write_answers
 from sfumato.cli.options import argument, flag, option, required
 
 if TYPE_CHECKING:
@@ -127,22 +128,12 @@ def export(given: _ExportOptions) -> None:
     """
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.home_source import reading
-    from sfumato.tables.ledger_tables import export_ledger
-    from sfumato.tables.readers import Table, same_file
 
     with reading(given.home) as home:
         if given.release not in home.names():
             there = ", ".join(home.names()) or "none"
             raise InvalidParameter("--release", given.release, f"have a ledger here: {there}")
-        ledger = str(home.ledger_path(given.release))
-        if same_file(ledger, given.output):
-            raise InvalidParameter("--output", given.output, "be a file of its own")
-        with progress("exporting", None, given.shown.no_progress) as show:
-            rows = export_ledger(ledger, Table.at(given.output), show)
-    if given.shown.as_json and given.output != "-":
-        print_json({"output": given.output, "rows": rows})
-    elif not given.shown.quiet:
-        say(f"{rows:,} rows")
+        write_answers(str(home.ledger_path(given.release)), given.output, given.shown)
 
 
 class _MigrateOptions(options.Options):

@@ -238,7 +238,7 @@ class _FitMatricesOptions(options.Options):
     history: str = argument("Recorded streams.", "TABLE")
     output: str = required("PREFIX of the two files that are written.", "--output", "-o")
     stream: str = options.STREAM
-    value: str = option("Column of the value.", default="value")
+    value: str = options.VALUE
     smoothing: float = option(
         "Added to every count: the larger, the weaker the correlation.", default=0.5
     )

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from sfumato.cli.options import option
+from sfumato.cli.options import FLOOR, Options, option
 
 if TYPE_CHECKING:
     from sfumato.stream.fit_model import Cut
 
-BINS: int | None = option("Cut numbers into this many intervals.")
-GRID: str | None = option("Cut points into cells, as 32x32; needs --x and --y.")
-X: str | None = option("Column of the first coordinate.")
-Y: str | None = option("Column of the second coordinate.")
 RANGE: str | None = option(
     "LOW:HIGH that bins are cut from (LOW:HIGH,LOW:HIGH for a grid); values beyond it are "
     "clipped to it, here and in `release`. Else the range of the history.",
@@ -26,6 +22,24 @@ UNITS: str = option(
 )
 
 
+class Counting(Options):
+    """How a history becomes probabilities."""
+
+    smoothing: float = option(
+        "Added to the count of every value that was seen to follow another.", default=0.5
+    )
+    floor: float = FLOOR
+
+
+class Cells(Options):
+    """What numbers and points are cut into."""
+
+    bins: int | None = option("Cut numbers into this many intervals.")
+    grid: str | None = option("Cut points into cells, as 32x32; needs --x and --y.")
+    x: str | None = option("Column of the first coordinate.")
+    y: str | None = option("Column of the second coordinate.")
+
+
 class CutOptions(Protocol):
     """Options that say which columns hold values, and how they are cut."""
 
@@ -34,20 +48,8 @@ class CutOptions(Protocol):
         """Column of the value."""
 
     @property
-    def bins(self) -> int | None:
-        """Bins of equal width."""
-
-    @property
-    def grid(self) -> str | None:
-        """Cells of a grid."""
-
-    @property
-    def x(self) -> str | None:
-        """Column of the first coordinate."""
-
-    @property
-    def y(self) -> str | None:
-        """Column of the second coordinate."""
+    def cells(self) -> Cells:
+        """What they are cut into."""
 
     @property
     def range_(self) -> str | None:
@@ -76,13 +78,14 @@ def _cells(given: CutOptions) -> tuple[tuple[str, ...], Cut]:
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.fit_model import Cut
 
-    x, y, bins = given.x, given.y, given.bins
-    if given.grid is None:
+    cells = given.cells
+    x, y, bins, grid = cells.x, cells.y, cells.bins, cells.grid
+    if grid is None:
         if x is not None or y is not None:
             raise InvalidParameter("--x and --y", (x, y), "come with --grid")
         return (given.value,), Cut(bins=bins)
-    columns, _, rows = given.grid.lower().partition("x")
+    columns, _, rows = grid.lower().partition("x")
     if not (columns.isdigit() and rows.isdigit() and x and y) or bins is not None:
         rule = "be like 32x32, with --x and --y and no --bins"
-        raise InvalidParameter("--grid", given.grid, rule)
+        raise InvalidParameter("--grid", grid, rule)
     return (x, y), Cut(columns=int(columns), rows=int(rows))

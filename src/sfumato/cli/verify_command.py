@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sfumato.cli import coin_options, options
-from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, shortened
+from sfumato.cli.console import FAILED_AUDIT, SIMULATED, print_json, print_line, shortened
 from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
 from sfumato.core.errors import CorruptData, InvalidParameter
@@ -275,5 +275,5 @@ def _show(found: Verification, path: str) -> None:
     for problem in found.problems:
         print_line(f"PROBLEM {problem}")
     if found.purpose != "release":
-        print_line("A SIMULATION: its coins can be guessed; it protects nobody's values")
+        print_line(SIMULATED)
     print_line(found.verdict)

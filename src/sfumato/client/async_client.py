@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import ssl
-from collections.abc import AsyncIterator, Iterable
-from pathlib import Path
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import Any, Self
 
 from sfumato.client.async_session import AsyncSession
-from sfumato.client.attempts import Attempts, Patience
+from sfumato.client.attempts import Attempts
 from sfumato.client.calls import (
     PAGE,
     Call,
@@ -21,10 +18,10 @@ from sfumato.client.calls import (
     rows_of,
     single,
 )
-from sfumato.client.endpoint import Endpoint, missing_library
+from sfumato.client.endpoint import missing_library
 from sfumato.client.messages import checked_events, decoded
+from sfumato.client.questions import Questions
 from sfumato.client.wire import MOST_EVENTS, LiveEvent, Reply, fresh_id
-from sfumato.core.errors import ForkedUse
 
 try:
     import httpx
@@ -32,7 +29,7 @@ except ModuleNotFoundError as problem:
     raise missing_library(problem.name) from None
 
 
-class AsyncClient:
+class AsyncClient(Questions[Coroutine[Any, Any, dict[str, Any]]]):
     """The same as `Client`, for asyncio; used in the loop that it was first used in.
 
     Args:
@@ -50,21 +47,7 @@ class AsyncClient:
         AsyncClient('http://localhost:8477')
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str,
-        *,
-        release: str | None = None,
-        timeout: float = 10.0,
-        retries: int = 8,
-        deadline: float = 60.0,
-        ca: str | Path | ssl.SSLContext | None = None,
-        cleartext: bool = False,
-    ) -> None:
-        self._endpoint = Endpoint.at(url, key, release, ca, cleartext=cleartext)
-        self._patience = Patience(timeout, retries, deadline)
-        self._process = os.getpid()
+    def _open(self) -> None:
         self._http = httpx.AsyncClient(
             base_url=self._endpoint.http,
             headers=self._endpoint.headers,
@@ -73,9 +56,6 @@ class AsyncClient:
             ),
             trust_env=False,
         )
-
-    def __repr__(self) -> str:
-        return f"AsyncClient({self._endpoint.path or self._endpoint.http!r})"
 
     # Events ---------------------------------------------------------------------------------------
 
@@ -123,30 +103,6 @@ class AsyncClient:
         target = self._endpoint.target("streams", stream, "events", id)
         return decoded(await self._asked(Call("GET", target)), Reply)
 
-    async def budget(self, stream: str) -> dict[str, Any]:
-        """What a stream has spent and what is left, under both certificates."""
-        return await self._read("streams", stream, "budget")
-
-    async def certificate(self, stream: str) -> dict[str, Any]:
-        """What a stream leaked, in the words of `sfumato audit`."""
-        return await self._read("streams", stream, "certificate")
-
-    async def recovered(self, stream: str) -> dict[str, Any]:
-        """What a receiver may infer: the posterior of each value given all outputs."""
-        return await self._read("streams", stream, "recovered")
-
-    async def belief(self, stream: str) -> dict[str, Any]:
-        """What an adversary believed at each step."""
-        return await self._read("streams", stream, "belief")
-
-    async def plan(self, epsilon: float) -> dict[str, Any]:
-        """The loss that a budget would leave, with its bound and that of silence."""
-        return await self._read("plan", epsilon=epsilon)
-
-    async def head(self) -> dict[str, Any]:
-        """The head of the ledger: keep it elsewhere, and an older copy cannot take its place."""
-        return await self._read("ledger", "head")
-
     def streams(self) -> AsyncIterator[dict[str, Any]]:
         """Every stream, with the number of its answers and what they leaked; read in pages."""
         return self._pages("streams", "streams")
@@ -155,36 +111,8 @@ class AsyncClient:
         """The answers of a stream, in order; read in pages."""
         return self._pages("rows", "streams", stream, "ledger")
 
-    async def releases(self) -> dict[str, Any]:
-        """The releases of the service; needs a key for administration, as the next two do."""
-        return await self._read("releases")
-
-    async def models(self) -> dict[str, Any]:
-        """The models of the service."""
-        return await self._read("models")
-
-    async def close_release(self, name: str) -> dict[str, Any]:
-        """Let a release answer no more events, on all nodes; needs a key for administration.
-
-        Its answers are told as ever, also to events that come again. There is no way back; to ask
-        twice changes nothing.
-        """
-        target = self._endpoint.target("releases", name, "close")
-        return document(await self._asked(Call("POST", target)))
-
-    async def rules(self) -> dict[str, Any]:
-        """The rules of the release that answers this client, with its name and job.
-
-        `only` is false if streams may belong to other releases, because none was named.
-        """
-        return await self._read("rules")
-
-    async def policies(self) -> dict[str, Any]:
-        """The compiled policies of the service."""
-        return await self._read("policies")
-
-    async def _read(self, *parts: str, **asked: str | int | float | None) -> dict[str, Any]:
-        return document(await self._asked(Call("GET", self._endpoint.target(*parts, **asked))))
+    async def _document(self, call: Call) -> dict[str, Any]:
+        return document(await self._asked(call))
 
     async def _pages(self, name: str, *parts: str) -> AsyncIterator[dict[str, Any]]:
         after, more = None, True
@@ -198,32 +126,18 @@ class AsyncClient:
 
     async def _asked(self, call: Call, attempts: Attempts | None = None) -> bytes:
         """The body of the answer to a call that may be repeated; all of them may."""
-        self._check_process()
-        attempts = Attempts(self._patience) if attempts is None else attempts
-        while True:
-            came = await self._attempt(call, attempts.left())
-            if isinstance(came, str):
-                await asyncio.sleep(attempts.wait(came))
-            elif came.passing:
-                await asyncio.sleep(attempts.wait(came.why, came.asked))
-            else:
-                return came.checked()
+        attempts = self._begun(attempts)
+        while (came := await self._attempt(call, attempts.left())).passing:
+            await asyncio.sleep(attempts.wait(came.why, came.asked))
+        return came.checked()
 
-    async def _attempt(self, call: Call, seconds: float) -> Came | str:
+    async def _attempt(self, call: Call, seconds: float) -> Came:
         """What came back, or why nothing did: the error itself would hold the request."""
-        head = {} if call.body is None else {"Content-Type": "application/json"}
-        limit = httpx.Timeout(seconds)
         try:
-            made = await self._http.request(
-                call.method, call.target, content=call.body, headers=head, timeout=limit
-            )
+            made = await self._http.request(**call.request, timeout=httpx.Timeout(seconds))
         except httpx.TransportError as problem:
-            return type(problem).__name__
+            return Came(lost=type(problem).__name__)
         return Came(made.status_code, made.content, made.headers.get("Retry-After"))
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedUse("client")
 
     async def aclose(self) -> None:
         """Let go of the connections; may be called more than once."""

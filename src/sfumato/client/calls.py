@@ -32,19 +32,26 @@ class Call:
     def __repr__(self) -> str:
         return f"Call({self.method} {self.target})"
 
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request, in the words of httpx."""
+        head = {} if self.body is None else {"Content-Type": "application/json"}
+        return {"method": self.method, "url": self.target, "content": self.body, "headers": head}
+
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came back for one attempt."""
+    """What came back for one attempt, or why nothing did."""
 
-    status: int
-    body: bytes
+    status: int = 0
+    body: bytes = b""
     retry_after: str | None = None
+    lost: str | None = None
 
     @property
     def passing(self) -> bool:
         """Whether asking again may help."""
-        return self.status in RETRIED
+        return self.lost is not None or self.status in RETRIED
 
     @property
     def asked(self) -> float:
@@ -54,7 +61,7 @@ class Came:
     @property
     def why(self) -> str:
         """What became of the attempt, for a message."""
-        return f"status {self.status}"
+        return self.lost or f"status {self.status}"
 
     def checked(self) -> bytes:
         """The body of an answer, or the refusal that it is."""

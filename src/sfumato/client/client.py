@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Self
 
-from sfumato.client.attempts import Attempts, Patience
+from sfumato.client.attempts import Attempts
 from sfumato.client.calls import (
     PAGE,
     Call,
@@ -20,11 +17,11 @@ from sfumato.client.calls import (
     rows_of,
     single,
 )
-from sfumato.client.endpoint import Endpoint, missing_library
+from sfumato.client.endpoint import missing_library
 from sfumato.client.messages import checked_events, decoded
+from sfumato.client.questions import Questions
 from sfumato.client.session import Session
 from sfumato.client.wire import MOST_EVENTS, LiveEvent, Reply, fresh_id
-from sfumato.core.errors import ForkedUse
 
 try:
     import httpx
@@ -32,7 +29,7 @@ except ModuleNotFoundError as problem:
     raise missing_library(problem.name) from None
 
 
-class Client:
+class Client(Questions[dict[str, Any]]):
     """A service, asked over HTTP or a Unix socket; safe in threads, refused in a forked child.
 
     Every event has an id before it is first sent, and keeps it through all attempts: a retry never
@@ -60,21 +57,7 @@ class Client:
         >>> client.close()
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str,
-        *,
-        release: str | None = None,
-        timeout: float = 10.0,
-        retries: int = 8,
-        deadline: float = 60.0,
-        ca: str | Path | ssl.SSLContext | None = None,
-        cleartext: bool = False,
-    ) -> None:
-        self._endpoint = Endpoint.at(url, key, release, ca, cleartext=cleartext)
-        self._patience = Patience(timeout, retries, deadline)
-        self._process = os.getpid()
+    def _open(self) -> None:
         self._http = httpx.Client(
             base_url=self._endpoint.http,
             headers=self._endpoint.headers,
@@ -83,9 +66,6 @@ class Client:
             ),
             trust_env=False,
         )
-
-    def __repr__(self) -> str:
-        return f"Client({self._endpoint.path or self._endpoint.http!r})"
 
     # Events ---------------------------------------------------------------------------------------
 
@@ -161,30 +141,6 @@ class Client:
         body = self._asked(Call("GET", self._endpoint.target("streams", stream, "events", id)))
         return decoded(body, Reply)
 
-    def budget(self, stream: str) -> dict[str, Any]:
-        """What a stream has spent and what is left, under both certificates."""
-        return self._read("streams", stream, "budget")
-
-    def certificate(self, stream: str) -> dict[str, Any]:
-        """What a stream leaked, in the words of `sfumato audit`."""
-        return self._read("streams", stream, "certificate")
-
-    def recovered(self, stream: str) -> dict[str, Any]:
-        """What a receiver may infer: the posterior of each value given all outputs."""
-        return self._read("streams", stream, "recovered")
-
-    def belief(self, stream: str) -> dict[str, Any]:
-        """What an adversary believed at each step."""
-        return self._read("streams", stream, "belief")
-
-    def plan(self, epsilon: float) -> dict[str, Any]:
-        """The loss that a budget would leave, with its bound and that of silence."""
-        return self._read("plan", epsilon=epsilon)
-
-    def head(self) -> dict[str, Any]:
-        """The head of the ledger: keep it elsewhere, and an older copy cannot take its place."""
-        return self._read("ledger", "head")
-
     def streams(self) -> Iterator[dict[str, Any]]:
         """Every stream, with the number of its answers and what they leaked; read in pages."""
         return self._pages("streams", "streams")
@@ -193,36 +149,8 @@ class Client:
         """The answers of a stream, in order; read in pages."""
         return self._pages("rows", "streams", stream, "ledger")
 
-    def releases(self) -> dict[str, Any]:
-        """The releases of the service; needs a key for administration, as the next two do."""
-        return self._read("releases")
-
-    def models(self) -> dict[str, Any]:
-        """The models of the service."""
-        return self._read("models")
-
-    def close_release(self, name: str) -> dict[str, Any]:
-        """Let a release answer no more events, on all nodes; needs a key for administration.
-
-        Its answers are told as ever, also to events that come again. There is no way back; to ask
-        twice changes nothing.
-        """
-        target = self._endpoint.target("releases", name, "close")
-        return document(self._asked(Call("POST", target)))
-
-    def rules(self) -> dict[str, Any]:
-        """The rules of the release that answers this client, with its name and job.
-
-        `only` is false if streams may belong to other releases, because none was named.
-        """
-        return self._read("rules")
-
-    def policies(self) -> dict[str, Any]:
-        """The compiled policies of the service."""
-        return self._read("policies")
-
-    def _read(self, *parts: str, **asked: str | int | float | None) -> dict[str, Any]:
-        return document(self._asked(Call("GET", self._endpoint.target(*parts, **asked))))
+    def _document(self, call: Call) -> dict[str, Any]:
+        return document(self._asked(call))
 
     def _pages(self, name: str, *parts: str) -> Iterator[dict[str, Any]]:
         after, more = None, True
@@ -236,33 +164,18 @@ class Client:
 
     def _asked(self, call: Call, attempts: Attempts | None = None) -> bytes:
         """The body of the answer to a call that may be repeated; all of them may."""
-        self._check_process()
-        attempts = Attempts(self._patience) if attempts is None else attempts
-        while True:
-            came = self._attempt(call, attempts.left())
-            if isinstance(came, str):
-                time.sleep(attempts.wait(came))
-            elif came.passing:
-                time.sleep(attempts.wait(came.why, came.asked))
-            else:
-                return came.checked()
+        attempts = self._begun(attempts)
+        while (came := self._attempt(call, attempts.left())).passing:
+            time.sleep(attempts.wait(came.why, came.asked))
+        return came.checked()
 
-    def _attempt(self, call: Call, seconds: float) -> Came | str:
+    def _attempt(self, call: Call, seconds: float) -> Came:
         """What came back, or why nothing did: the error itself would hold the request."""
-        head = {} if call.body is None else {"Content-Type": "application/json"}
-        limit = httpx.Timeout(seconds)
         try:
-            made = self._http.request(
-                call.method, call.target, content=call.body, headers=head, timeout=limit
-            )
+            made = self._http.request(**call.request, timeout=httpx.Timeout(seconds))
         except httpx.TransportError as problem:
-            return type(problem).__name__
+            return Came(lost=type(problem).__name__)
         return Came(made.status_code, made.content, made.headers.get("Retry-After"))
-
-    def _check_process(self) -> None:
-        # Two processes on one connection would take each other's answers.
-        if os.getpid() != self._process:
-            raise ForkedUse("client")
 
     def close(self) -> None:
         """Let go of the connections; may be called more than once."""

@@ -23,7 +23,7 @@ from sfumato.core.errors import CorruptData
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import secure
-from sfumato.core.verification import Verification, reading_certificate
+from sfumato.core.verification import Verification, asked_of, reading_certificate
 from sfumato.models.encoding import Symbols
 from sfumato.noise.frequency import KaryResponse
 from sfumato.noise.lattice import Lattice
@@ -61,11 +61,7 @@ def verify_column(document: Mapping[str, Any], table: Table) -> Verification:
 
 def read_spec(document: Mapping[str, Any]) -> ColumnSpec:
     """What was asked for; a prior that was given is not part of it."""
-    asked = document["asked"]
-    if set(asked) != set(ASKED):
-        raise CorruptData(f"asked: its fields must be {', '.join(ASKED)}")
-    if sorted([*document["kept"], *document["independent"]]) != sorted(asked["keep"]):
-        raise CorruptData("asked.keep: it must name the kept columns of the certificate")
+    asked = asked_of(document, ASKED)
     if (asked["prior"] == "given") != (asked["learnt_from"] == "given"):
         raise CorruptData("asked.learnt_from: it must be `given` if, and only if, the prior was")
     names = [name for name in ASKED if name not in ("prior", "learnt_from", "interval")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,6 +118,24 @@ def reading_certificate(what: str) -> Iterator[None]:
         if isinstance(problem, SfumatoError):
             raise
         raise CorruptData(f"the certificate of {what} is damaged: {problem!r}") from problem
+
+
+def asked_of(document: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
+    """What a certificate says was asked for: the fields of its job, and what it says is kept.
+
+    Examples:
+        >>> asked_of({"asked": {"period": 7}}, ["time"])
+        Traceback (most recent call last):
+        sfumato.core.errors.CorruptData: asked: its fields must be time
+    """
+    asked: Mapping[str, Any] = document["asked"]
+    if set(asked) != set(names):
+        raise CorruptData(f"asked: its fields must be {', '.join(names)}")
+    if "keep" in asked:
+        kept = [*document["kept"], *document["independent"]]
+        if sorted(kept) != sorted(asked["keep"]):
+            raise CorruptData("asked.keep: it must name the kept columns of the certificate")
+    return asked
 
 
 def differences(

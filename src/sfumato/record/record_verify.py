@@ -12,7 +12,7 @@ from sfumato.core.errors import CorruptData
 from sfumato.core.guarantees import Disclosure
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import secure
-from sfumato.core.verification import Verification, reading_certificate
+from sfumato.core.verification import Verification, asked_of, reading_certificate
 from sfumato.record.publish import (
     SCOPES,
     PublishCertificate,
@@ -59,11 +59,7 @@ def verify_publish(document: Mapping[str, Any], table: Table) -> Verification:
 
 def read_spec(document: Mapping[str, Any]) -> RecordSpec:
     """What was asked for; a density that was given is not part of it."""
-    asked = document["asked"]
-    if set(asked) != set(ASKED):
-        raise CorruptData(f"asked: its fields must be {', '.join(ASKED)}")
-    if sorted([*document["kept"], *document["independent"]]) != sorted(asked["keep"]):
-        raise CorruptData("asked.keep: it must name the kept columns of the certificate")
+    asked = asked_of(document, ASKED)
     names = [name for name in ASKED if name not in ("coupling", "domains")]
     given = asked["coupling"] == "given"
     return RecordSpec(

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.core.certificate import certificate_document
-from sfumato.core.errors import CorruptData
 from sfumato.core.randomness import Randomness
-from sfumato.core.verification import Verification, reading_certificate
+from sfumato.core.verification import Verification, asked_of, reading_certificate
 from sfumato.series.realtime import Realtime
 from sfumato.series.realtime_run import SeriesCertificate, series_certificate
 from sfumato.series.risk import Risk, measured_risk
@@ -76,8 +75,7 @@ def verify_series(document: Mapping[str, Any], table: Table) -> Verification:
 
 
 def _figures(document: Mapping[str, Any], values: Sequence[float | None]) -> Verification:
-    if set(document["asked"]) != set(ASKED):
-        raise CorruptData(f"asked: its fields must be {', '.join(ASKED)}")
+    asked_of(document, ASKED)
     spec, method, purpose = read_rules(document["rules"], "the certificate")
     found = Verification(document["job"], purpose.value, len(values))
     risk = _risk(document, spec, method, values)

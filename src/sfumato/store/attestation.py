@@ -62,7 +62,7 @@ def attested(
 def sealed(document: Mapping[str, Any], table: str | Path) -> dict[str, Any]:
     """The same with the digest of the table that was released, and of itself."""
     bound = {**document, "table": file_digest(table)}
-    return {**bound, "written": _written(bound)}
+    return {**bound, "written": written_digest("certificate", bound)}
 
 
 def canonical(document: Mapping[str, Any]) -> str:
@@ -70,9 +70,10 @@ def canonical(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _written(document: Mapping[str, Any]) -> str:
+def written_digest(kind: str, document: Mapping[str, Any]) -> str:
+    """The digest of all other fields of a document of a kind, which tells a slip from an edit."""
     rest = {name: value for name, value in document.items() if name != "written"}
-    return digest("written certificate", json.dumps(rest, sort_keys=True))
+    return digest(f"written {kind}", json.dumps(rest, sort_keys=True))
 
 
 def read_certificate(path: str | Path) -> tuple[dict[str, Any], list[str]]:
@@ -97,7 +98,7 @@ def read_certificate(path: str | Path) -> tuple[dict[str, Any], list[str]]:
         raise CorruptData(f"{path}: {', '.join(missing)}: missing from the certificate")
     if content != canonical(document):
         problems.append("format: the text is not the one way to write it: it was edited")
-    if document["written"] != _written(document):
+    if document["written"] != written_digest("certificate", document):
         problems.append("written: the fields are not those that were written: they were edited")
     return document, problems
 

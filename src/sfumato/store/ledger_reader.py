@@ -19,6 +19,7 @@ from sfumato.store.ledger_connection import log_of, read_only
 from sfumato.store.ledger_file import LedgerFile
 from sfumato.store.ledger_rows import AT_ONCE, LedgerRows
 from sfumato.store.protocol import Job, LedgerMismatch
+from sfumato.store.sqlite_transaction import copied
 
 _ROOMS = (1, 8, 32, 64, 128, 256, 384, AT_ONCE)
 """Numbers of names in a statement: few, so that SQLite prepares each of them once."""
@@ -57,9 +58,7 @@ class LedgerReader(LedgerFile, LedgerRows):
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy all of it, the log included, through SQLite."""
         with self._reported():
-            self._database.execute("ROLLBACK")
-            self._database.backup(target)
-            self._database.execute("BEGIN")
+            copied(self._database, target)
 
     def _fetched(self, query: str, *given: object) -> list[Row]:
         with self._reported():

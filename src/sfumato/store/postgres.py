@@ -9,16 +9,16 @@ database knows the name of that secret, and nodes with another are refused.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.core.guard import Guarded, guarded
+from sfumato.core.guard import guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import Commit, by_stream, first_head, new_id, written_head
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.keys import read_secret, secret_name
 from sfumato.store.ledger_form import VERSION
 from sfumato.store.plan_rules import chosen_label
@@ -45,7 +45,7 @@ _REGISTRY = "SELECT to_regclass('sfumato.registry')"
 _INPUT = "INSERT INTO sfumato.inputs (ledger, label, name, answered) VALUES (%s, %s, %s, 0)"
 
 
-class PostgresStore(Guarded, PostgresTurns):
+class PostgresStore(DatabaseGuard, PostgresTurns):
     """The ledger of one plan in a database that other nodes use at the same time.
 
     Args:
@@ -101,11 +101,6 @@ class PostgresStore(Guarded, PostgresTurns):
         with self._lock:
             self._closed = True
             self._closing.close()
-
-    def _abandoned(self) -> None:
-        # A child that closed the parent's connections, at its exit for instance, would end them.
-        database = getattr(self, "_database", None)  # None if it was being made just then
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
 
     def _open(self, plan: str, job: Job, rules: str | None) -> None:
         with self._database.alone() as connection:

@@ -8,7 +8,6 @@ registry that did not grow from it was put back, and is refused.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import threading
 from collections.abc import Iterator
 from dataclasses import astuple
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from sfumato.core.errors import CorruptData
-from sfumato.core.guard import Guarded, guarded
+from sfumato.core.guard import guarded
 from sfumato.store.chain import written_head
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.postgres_connection import Database, Patience, refuse_forgetful
 from sfumato.store.postgres_schema import Connection
 from sfumato.store.protocol import Head, LedgerMismatch
@@ -46,7 +46,7 @@ _LAST = "SELECT number, hash FROM sfumato.registry ORDER BY number DESC LIMIT 1"
 _AT = "SELECT number, hash FROM sfumato.registry WHERE number = %s"
 
 
-class PostgresRegistry(Guarded):
+class PostgresRegistry(DatabaseGuard):
     """A registry that several nodes share.
 
     Args:
@@ -146,10 +146,6 @@ class PostgresRegistry(Guarded):
             self._database.close()
             if self._anchor is not None:
                 self._anchor.close()
-
-    def _abandoned(self) -> None:
-        # A child that closed the parent's connections, at its exit for instance, would end them.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(self, "_database", None)))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Connection]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Sequence
 
 from psycopg import IsolationLevel
 
 from sfumato.core.errors import CorruptData
-from sfumato.core.guard import Guarded, guarded
+from sfumato.core.guard import guarded
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.postgres_connection import Database, Patience, refuse_forgetful
 from sfumato.store.postgres_schema import STEPS, check_form, migrate, version_of
 
@@ -20,7 +20,7 @@ _NEW = """INSERT INTO sfumato.homes (stream, release)
 _FOUND = "SELECT stream, release FROM sfumato.homes WHERE stream = ANY(%s::text[])"
 
 
-class PostgresStreamHomes(Guarded):
+class PostgresStreamHomes(DatabaseGuard):
     """Homes of streams that several nodes share; of two who write at once the first wins.
 
     Args:
@@ -72,7 +72,3 @@ class PostgresStreamHomes(Guarded):
         """Close the connections."""
         with self._lock:
             self._database.close()
-
-    def _abandoned(self) -> None:
-        # A child that closed the parent's connections, at its exit for instance, would end them.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(self, "_database", None)))

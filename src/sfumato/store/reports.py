@@ -15,9 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.core.digest import digest
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.store.attestation import canonical, file_digest, program
+from sfumato.store.attestation import canonical, file_digest, program, written_digest
 
 FORMAT = "sfumato report 1"
 FIELDS = (
@@ -98,12 +97,7 @@ def report_document(findings: Findings, files: Iterable[ReadFile]) -> dict[str, 
         "files": [file.document() for file in files],
     }
     told = {name: (known | found)[name] for name in FIELDS if name != "written"}
-    return {**told, "written": _written(told)}
-
-
-def _written(document: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in document.items() if name != "written"}
-    return digest("written report", json.dumps(rest, sort_keys=True))
+    return {**told, "written": written_digest("report", told)}
 
 
 def read_report(path: str | Path) -> tuple[dict[str, Any], list[str]]:
@@ -136,6 +130,6 @@ def read_report(path: str | Path) -> tuple[dict[str, Any], list[str]]:
     problems = [f"{name}: an unknown field" for name in document if name not in FIELDS]
     if content.decode() != canonical(document):
         problems.append("format: the text is not the one way to write it: it was edited")
-    if document["written"] != _written(document):
+    if document["written"] != written_digest("report", document):
         problems.append("written: the fields are not those that were written: they were edited")
     return document, problems

@@ -9,7 +9,6 @@ their head is kept beside the file (`chain`).
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sqlite3
 import threading
@@ -19,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.guard import Guarded, guarded
+from sfumato.core.guard import guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import (
     ANSWER_FIELDS,
@@ -31,6 +30,7 @@ from sfumato.store.chain import (
     new_id,
     written_head,
 )
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_form import SCHEMA, UNSIGNALLED, VERSION
 from sfumato.store.ledger_head import check_head
@@ -64,7 +64,7 @@ _MARKS = ", ".join("?" * (COLUMNS.count(",") + 1))
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES ({_MARKS})"
 
 
-class SqliteStore(Guarded, LedgerReader):
+class SqliteStore(DatabaseGuard, LedgerReader):
     """The ledger of one plan.
 
     Args:
@@ -198,12 +198,6 @@ class SqliteStore(Guarded, LedgerReader):
             for made in self._made:
                 made.unlink(missing_ok=True)
             self._anchor.clear()
-
-    def _abandoned(self) -> None:
-        # A child that closed the parent's connection, at its exit for instance, would empty and
-        # remove the write-ahead log under the parent: what was committed later would be lost.
-        database = getattr(self, "_database", None)  # None if it was being made just then
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
 
     @guarded
     def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:

@@ -9,7 +9,6 @@ Entry 0 is the beginning: the id of the registry, and the version of its form.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sqlite3
 import threading
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from sfumato.core.errors import CorruptData, FileInUse
-from sfumato.core.guard import Guarded, guarded
+from sfumato.core.guard import guarded
 from sfumato.store.chain import Anchor, written_head
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.ledger_connection import read_only
 from sfumato.store.ledger_form import has_tables
 from sfumato.store.protocol import Head, LedgerMismatch
@@ -35,7 +35,7 @@ from sfumato.store.registry import (
     refuse_moved,
     utc_now,
 )
-from sfumato.store.sqlite_transaction import transaction
+from sfumato.store.sqlite_transaction import copied, transaction
 
 SCHEMA = """CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,
@@ -106,9 +106,7 @@ class RegistryReader:
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy all of it through SQLite."""
         with self._reported():
-            self._database.execute("ROLLBACK")
-            self._database.backup(target)
-            self._database.execute("BEGIN")
+            copied(self._database, target)
 
     def _check(self, anchored: Head | None) -> None:
         """Refuse another form, a changed beginning, and fewer entries than were appended."""
@@ -148,7 +146,7 @@ class RegistryReader:
             raise CorruptData(f"{self.path}: not a usable registry ({problem})") from problem
 
 
-class SqliteRegistry(Guarded, RegistryReader):
+class SqliteRegistry(DatabaseGuard, RegistryReader):
     """A registry file, held by one process.
 
     Args:
@@ -216,10 +214,6 @@ class SqliteRegistry(Guarded, RegistryReader):
         """Close the file, and let others hold it."""
         with self._lock:
             self._closing.close()
-
-    def _abandoned(self) -> None:
-        # A child that closed the parent's connection would remove the log under the parent.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(self, "_database", None)))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""One transaction of a SQLite file: all of it is stored, or nothing can be read of it."""
+"""One transaction of a SQLite file, stored whole or not at all; and a copy of all of it."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+def copied(database: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Copy all of a file that is being read, the log included; the reading begins anew."""
+    database.execute("ROLLBACK")
+    database.backup(target)
+    database.execute("BEGIN")

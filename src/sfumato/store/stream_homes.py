@@ -10,7 +10,6 @@ Nothing is forgotten for good where this is lost: a stream with answers belongs 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sqlite3
 import threading
@@ -20,6 +19,7 @@ from typing import Protocol
 
 from sfumato.core.errors import CorruptData
 from sfumato.core.guard import Guarded, guarded
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.ledger_connection import read_only
 from sfumato.store.ledger_form import has_tables
 from sfumato.store.protocol import LedgerMismatch, StoreUnavailable
@@ -76,7 +76,7 @@ class MemoryStreamHomes(Guarded):
         return {stream: self._homes[stream] for stream in streams if stream in self._homes}
 
 
-class SqliteStreamHomes(Guarded):
+class SqliteStreamHomes(DatabaseGuard):
     """Homes of streams in a file of SQLite, made when the first is written down.
 
     Whoever uses it holds the folder (`FolderHome`): there is one writer.
@@ -126,10 +126,6 @@ class SqliteStreamHomes(Guarded):
         if self._database is not None:
             self._database.close()
             self._database = None
-
-    def _abandoned(self) -> None:
-        # A child that closed the parent's connection would remove the log under the parent.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(self, "_database", None)))
 
     def _open(self) -> sqlite3.Connection:
         handle = os.open(self._path, _FILE, 0o600)

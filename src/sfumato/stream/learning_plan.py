@@ -20,10 +20,10 @@ from sfumato.core.ledger import Charge
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
 from sfumato.stream.learning_rules import LearningRules, VersionPlan
-from sfumato.stream.model_versions import moved
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.version_history import VersionHistory
+from sfumato.stream.version_moves import moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)

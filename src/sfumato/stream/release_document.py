@@ -11,8 +11,9 @@ import msgspec
 
 from sfumato.core.errors import CorruptData
 from sfumato.models.stream_model import StreamModel
+from sfumato.stream.chain_terms import ChainBounds, LearningSpec
 from sfumato.stream.learning_rules import EDITIONS
-from sfumato.stream.release_spec import ChainBounds, LearningSpec, ReleaseSpec
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.seal import Seal
 from sfumato.tables.documents import read_document
 from sfumato.tables.named_loss import NAMED_LOSSES, read_matrix
