@@ -23,12 +23,41 @@ KINDS: dict[str, tuple[type[msgspec.Struct], dict[str, Any]]] = {
     "temporal": (TemporalSpec, TEMPORAL_RULES),
 }
 NUMBERS = (0, -0.0, 1, -1, 0.5, 7, 10**4, 5e-324, 1e-300, 1e-9, 40, 41, 1e300, 2**53, 2**64, 10**30)
-WORDS = ("", "x", "release", "refuse", "symbol", "accept", "event", "optimal", "far-sighted")
+WORDS: tuple[str, ...] = (
+    "",
+    "x",
+    "release",
+    "refuse",
+    "symbol",
+    "accept",
+    "event",
+    "optimal",
+    "far-sighted",
+)
 WORDS += ("counts", "response", "laplace", "tree", "pegasus", "paper", "least-noise", "w-event")
-TABLES = ([MATRIX], [[[1.0]]], [[[1, 0], [0, 1]]], [[[0.5, 0.5], [1.0]]], [[[0, 0], [0, 0]]])
+TABLES: tuple[Any, ...] = (
+    [MATRIX],
+    [[[1.0]]],
+    [[[1, 0], [0, 1]]],
+    [[[0.5, 0.5], [1.0]]],
+    [[[0, 0], [0, 0]]],
+)
 TABLES += ([[[1e308, 1], [0, 1]]], [[]], [[0, 1], [1, 0]], [[1e308, 0], [0, 1]], [[0]])
 BOUNDS = {"low": [[0, 0], [0, 0]], "high": [[1, 1], [1, 1]], "confidence": 0.9}
-ANY = (*NUMBERS, *WORDS, *TABLES, BOUNDS, None, True, [], {}, [0, 1], [1, 0], ["x"], [None])
+ANY: tuple[Any, ...] = (
+    *NUMBERS,
+    *WORDS,
+    *TABLES,
+    BOUNDS,
+    None,
+    True,
+    [],
+    {},
+    [0, 1],
+    [1, 0],
+    ["x"],
+    [None],
+)
 
 
 def outcome(job: str, rules: dict[str, Any]) -> str:
