@@ -107,6 +107,8 @@ HELD = {
     "record.best_round_noise._Game": "one call's own",
     "stream.fleet_arrays.StreamArrays": "held by a fleet, or by the one stream of a release",
     "stream.fleet_loop.FleetLoop": "held by a fleet, or by the one stream of a release",
+    "stream.fleet_loop.Batch": "held by a fleet, under its lock, or one call's own",
+    "core.encoded_names.EncodedNames": "held by a fleet, under its lock, or one call's own",
     "stream.solved_steps.SolvedSteps": "held by a fleet",
     "stream.single_stream.SingleStream": "held by an InstantRelease, under its lock",
     "store.chain.Anchor": "held by a SqliteStore, under its lock",
