@@ -328,12 +328,12 @@ def test_an_edited_report_of_an_audit_shows(
     change: object,
     message: str,
 ) -> None:
-    from sfumato.store.reports import _written
+    from sfumato.store.attestation import written_digest
 
     report = reported / "audit.json"
     document = json.loads(report.read_text())
     change(document)  # type: ignore[operator]
-    document["written"] = _written(document)
+    document["written"] = written_digest("report", document)
     report.write_text(canonical(document))
     result = call("verify-report", report)
     assert result.code == 1

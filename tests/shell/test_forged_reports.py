@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.store.attestation import canonical
-from sfumato.store.reports import _written
+from sfumato.store.attestation import canonical, written_digest
 from tests.shell.running import call, done, refused
 from tests.shell.tables import PLACES, table, walk, write
 
@@ -24,7 +23,7 @@ def forged(report: Path, edit: Edit) -> Path:
     """The report with an edit, as whoever knows the program writes it."""
     document = json.loads(report.read_text())
     edit(document)
-    document["written"] = _written(document)
+    document["written"] = written_digest("report", document)
     away = report.with_name("forged.json")
     away.write_text(canonical(document))
     return away

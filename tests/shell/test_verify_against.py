@@ -214,14 +214,14 @@ def test_a_report_is_found_again_from_its_files(folder: Path) -> None:
     ],
 )
 def test_an_edited_report_shows(folder: Path, name: str, value: object, message: str) -> None:
-    from sfumato.store.reports import _written
+    from sfumato.store.attestation import written_digest
 
     report = reported(folder)
     document = json.loads(report.read_text()) | {name: value}
     plain = canonical(document)
     report.write_text(plain)
     assert "written: the fields are not those" in call("verify-report", report).out
-    document["written"] = _written(document)
+    document["written"] = written_digest("report", document)
     report.write_text(canonical(document))
     result = call("verify-report", report)
     assert result.code == 1
