@@ -35,7 +35,7 @@ def thin_work(seed: int) -> Work:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what is said: pictures cost most of a study, and are drawn by the test beside."""
+    """For what is said: pictures cost most of a study, and are drawn by a test for that."""
     monkeypatch.setattr(Figure, "savefig", lambda self, path, **how: Path(path).touch())
 
 
@@ -95,16 +95,18 @@ def test_the_list_names_every_study_with_its_figures_and_data() -> None:
         assert all(file.name in printed for file in study.data)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_figures_of_lip_come_from_one_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Few budgets and repetitions; the numbers themselves are tested with the papers.
+    # Few budgets and repetitions; numbers and pictures themselves are tested with the papers.
     few = partial(lip_numbers.figure_9, epsilons=(1.0, 3.0))
     monkeypatch.setattr(lip_numbers, "figure_9", few)
     monkeypatch.setattr(lip_numbers, "figure_10", partial(lip_numbers.figure_10, (1.0, 2.0)))
     printed = done("study", "lip-figures", "-o", tmp_path, "--json", "--quick").document
     names = [*TEXTS, "symbols.png", "symbols.svg", "numbers.png", "numbers.svg"]
     assert [Path(file).name for file in printed["files"]] == names
+    assert all(Path(file).is_file() for file in printed["files"])
     assert {record["figure"][:2].rstrip("abc") for record in printed["records"]} == {
         "2", "4", "5", "6", "7", "8", "9", "10",
     }  # fmt: skip
