@@ -46,6 +46,10 @@ def brute_force(people: Floats, sigma: Floats, known: Floats) -> float:
     return float((np.abs(guess - people) <= HALF).all(axis=1).mean())
 
 
+FEW = table(heaped(19, 7))
+FEW_ASKED: dict[str, Any] = {"accuracy": HALF, "sigma": 9.0}
+
+
 def test_delta_is_no_less_than_what_one_who_knows_other_records_finds() -> None:
     people, known = heaped(600, 1), heaped(4_000, 2)
     sigma = np.array([9.0, 15.0])
@@ -91,9 +95,22 @@ def test_too_few_records_to_attack_with_are_said_to_be() -> None:
 
 @pytest.mark.parametrize("coupling", ["mixture", "gaussian", "kernel", "weight ~ pressure"])
 def test_nothing_is_learnt_from_hardly_any_rows(coupling: str) -> None:
-    few = table(heaped(19, 7))
-    asked: dict[str, Any] = {"accuracy": HALF, "sigma": 9.0, "coupling": coupling}
     with pytest.raises(BadTable, match="needs 20 rows"):
-        disclosure(few, ["weight", "pressure"], **asked)
+        disclosure(FEW, ["weight", "pressure"], **FEW_ASKED, coupling=coupling)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "coupling",
+    [
+        "gaussian",
+        "weight ~ pressure",
+        *(pytest.param(n, marks=SLOW) for n in ("mixture", "kernel")),
+    ],
+)
+def test_of_hardly_any_rows_is_told_what_a_history_teaches(coupling: str) -> None:
     history = table(heaped(60, 8))
-    assert disclosure(few, ["weight", "pressure"], history=history, **asked).rows == 19
+    asked: dict[str, Any] = {**FEW_ASKED, "coupling": coupling, "history": history}
+    assert disclosure(FEW, ["weight", "pressure"], **asked).rows == 19

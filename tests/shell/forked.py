@@ -1,7 +1,7 @@
 """A command in a process of its own, forked from this one: what it needs is loaded already.
 
-It has its own standard streams, signals and exit code, like one from a shell; only the seconds that
-an interpreter takes to begin are saved.
+It has its own standard streams, signals, environment and exit code, like one from a shell; only the
+seconds that an interpreter takes to begin are saved.
 """
 
 import gc
@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO, NoReturn
 from unittest import mock
 
@@ -21,6 +21,12 @@ MAIN = "from sfumato.cli import main; main()"
 class ForkedProcess:
     """What `subprocess.Popen` of the command would be, as far as tests ask for it.
 
+    Args:
+        arguments: Of the command.
+        script: What it does instead of the plain command.
+        environment: All of its environment; else that of this process.
+        terminal: What it writes both outputs to; else a pipe each, of which nothing comes then.
+
     Attributes:
         returncode: The exit code; None while it runs.
         stdin: Where it reads.
@@ -28,13 +34,20 @@ class ForkedProcess:
         stderr: What it complains about.
     """
 
-    def __init__(self, arguments: Sequence[object], script: str = MAIN) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[object],
+        script: str = MAIN,
+        environment: Mapping[str, str] | None = None,
+        terminal: int | None = None,
+    ) -> None:
         pipes = [os.pipe() for _ in range(3)]
+        surroundings = dict(os.environ if environment is None else environment)
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _run([str(each) for each in arguments], script, pipes)
+            _run([str(each) for each in arguments], script, pipes, surroundings, terminal)
         (reads, writes), out, err = pipes
         for handle in (reads, out[1], err[1]):
             os.close(handle)
@@ -105,20 +118,31 @@ class ForkedProcess:
         return data
 
 
-def _run(arguments: list[str], script: str, pipes: list[tuple[int, int]]) -> NoReturn:
+def _run(
+    arguments: list[str],
+    script: str,
+    pipes: list[tuple[int, int]],
+    environment: dict[str, str],
+    terminal: int | None,
+) -> NoReturn:
     """In the child: the script on standard streams of its own, and nothing of pytest after it."""
     code = 70
     try:
         gc.freeze()  # objects of the parent are not the child's to finish
-        for number, handle in enumerate((pipes[0][0], pipes[1][1], pipes[2][1])):
+        outputs = (pipes[1][1], pipes[2][1]) if terminal is None else (terminal, terminal)
+        for number, handle in enumerate((pipes[0][0], *outputs)):
             os.dup2(handle, number)
         for pair in pipes:
             for handle in pair:
                 os.close(handle)
+        if terminal is not None:
+            os.close(terminal)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w", encoding="utf-8")
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
+        os.environ.clear()
+        os.environ.update(environment)
         with mock.patch.object(sys, "argv", ["sfumato", *arguments]):
             exec(script, {"__name__": "__main__"})
     except SystemExit as ended:

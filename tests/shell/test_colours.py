@@ -3,15 +3,13 @@
 import os
 import pty
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from sfumato.cli.colours import Role, role_of
-from tests.shell.forked import MAIN
+from tests.shell.forked import ForkedProcess
 
 COMPARE = ("plan", "--model", "MODEL", "--epsilon", "0.5", "--method", "step-wise", "--streams", 2,
            "--length", 10)  # fmt: skip
@@ -26,16 +24,14 @@ BARE = {
 def on_terminal(*arguments: object, **environment: str) -> str:
     """What a command writes on a terminal of its own, both streams together."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
     given = {**BARE, "TERM": "xterm", "COLUMNS": "200", **environment}
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, env=given
-    ) as process:
-        os.close(slave)
-        told = b""
-        while part := _read(master):
-            told += part
-        process.wait(60)
+    process = ForkedProcess(arguments, environment=given, terminal=slave)
+    os.close(slave)
+    process.stdin.close()
+    told = b""
+    while part := _read(master):
+        told += part
+    process.communicate()
     os.close(master)
     return told.decode().replace("\r\n", "\n")
 
@@ -48,9 +44,8 @@ def _read(master: int) -> bytes:
 
 
 def piped(*arguments: object, environment: Mapping[str, str]) -> bytes:
-    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    done = subprocess.run(command, env={**BARE, **environment}, capture_output=True, check=False)
-    return done.stdout + done.stderr
+    out, complaints = ForkedProcess(arguments, environment={**BARE, **environment}).communicate()
+    return out + complaints
 
 
 @pytest.fixture(scope="module")

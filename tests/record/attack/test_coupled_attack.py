@@ -261,8 +261,17 @@ def test_so_little_that_no_point_explains_it_is_refused() -> None:
         coupled_disclosure(prior, noise_of("gaussian", 1.0, 3), 0.5)
 
 
-@pytest.mark.parametrize("shape", ["uniform", "gaussian"])
-@pytest.mark.parametrize("sigma", [0.01, 1.0, 300.0])
+@pytest.mark.parametrize(
+    ("shape", "sigma"),
+    [
+        ("uniform", 0.01),
+        ("gaussian", 1.0),
+        ("uniform", 300.0),
+        pytest.param("gaussian", 0.01, marks=SLOW),
+        pytest.param("uniform", 1.0, marks=SLOW),
+        pytest.param("gaussian", 300.0, marks=SLOW),
+    ],
+)
 def test_it_is_a_probability_between_what_the_values_alone_tell_and_one(
     shape: str, sigma: float
 ) -> None:

@@ -202,7 +202,7 @@ def walk(size: int, stay: float) -> oracle.Process:
 @pytest.mark.parametrize(
     ("size", "width", "name", "epsilon", "worse"),
     [
-        (4, 5, "absolute", 1.0, 0.03),
+        pytest.param(4, 5, "absolute", 1.0, 0.03, marks=pytest.mark.slow),
         (4, 5, "squared", 1.0, 0.03),
         (4, 4, "hamming", 1.0, 0.03),
         (4, 4, "absolute", 2.0, 0.05),
