@@ -43,7 +43,8 @@ def ring_sight() -> FarSight:
 def worst(rows: NDArray[np.float64], beliefs: NDArray[np.float64]) -> NDArray[np.float64]:
     """What each output leaks under the worst of some beliefs."""
     means = beliefs @ rows
-    return np.log(np.maximum(rows.max(axis=0) / means, means / rows.min(axis=0)).max(axis=0))
+    ratios = np.maximum(rows.max(axis=0) / means, means / rows.min(axis=0))
+    return np.asarray(np.log(ratios.max(axis=0)))
 
 
 @settings(max_examples=20, deadline=None)
@@ -107,7 +108,7 @@ def exact_corners(low: NDArray[np.float64], high: NDArray[np.float64]) -> list[R
             row = [Fraction(0)] * low.size
             for place, end in zip(own, ends, strict=True):
                 row[place] = Fraction(float(end[place]))
-            row[free] = 1 - sum(row)
+            row[free] = 1 - sum(row, Fraction(0))
             if Fraction(float(low[free])) <= row[free] <= Fraction(float(high[free])):
                 found.append(row)
     return found
@@ -141,7 +142,9 @@ def told_too_much(chains: PlausibleChains, values: list[int], seed: int) -> list
                 ratio = max(max(column) / mean, mean / min(column))
                 beyond.append(math.log(ratio.numerator) - math.log(ratio.denominator) - stated)
             joint = [belief[x] * weights[x][signal] for x in size]
-            belief = [sum(joint[x] * moves[x][z] for x in size) / sum(joint) for z in size]
+            belief = [
+                sum((joint[x] * moves[x][z] for x in size), Fraction(0)) / sum(joint) for z in size
+            ]
     return beyond
 
 

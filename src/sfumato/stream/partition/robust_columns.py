@@ -17,7 +17,7 @@ from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.models.belief_sets import mean_ranges
-from sfumato.models.prior_sets import PriorSet
+from sfumato.models.prior_sets import PriorBox
 from sfumato.solver.column_mixture import mixed_columns
 from sfumato.solver.far_sighted import FarSight
 
@@ -30,7 +30,7 @@ _HAIR = 1e-7
 def columns_mixed(
     sight: FarSight,
     share: Floats,
-    beliefs: PriorSet,
+    beliefs: PriorBox,
     epsilon: float,
     channels: Iterable[Channel],
 ) -> Channel:
@@ -57,7 +57,7 @@ def columns_mixed(
     return Channel(made.weights, np.arange(made.weights.shape[1]))
 
 
-def two_levels(share: Floats, beliefs: PriorSet, excess: float) -> Floats:
+def two_levels(share: Floats, beliefs: PriorBox, excess: float) -> Floats:
     r"""For each set of symbols, the output that tells most of all whether the value lies in it.
 
     With ratios in proportion to $1 + g$ on a set whose probability lies between $p$ and $q$, and to
@@ -71,7 +71,7 @@ def two_levels(share: Floats, beliefs: PriorSet, excess: float) -> Floats:
     return np.asarray(ratios / (share[:, None] * ratios).sum(axis=0))
 
 
-def _drawn_in(rows: Floats, share: Floats, beliefs: PriorSet, excess: float) -> Floats:
+def _drawn_in(rows: Floats, share: Floats, beliefs: PriorBox, excess: float) -> Floats:
     """Columns, each with as little of a constant mixed in as makes it keep the bound."""
     ratios = rows / (share[:, None] * rows).sum(axis=0)
     rarest, commonest = mean_ranges(beliefs, ratios)
