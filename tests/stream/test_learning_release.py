@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.core.arrays import Floats
+from sfumato.core.digest import digest
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.models.markov import MarkovChain
@@ -292,6 +293,29 @@ def test_releases_of_before_go_on_by_the_rules_they_began_with() -> None:
     assert rules.fingerprint == known and not rules.far_sighted and rules.signal(3, None) == 3
     assert replace(rules, edition=3).fingerprint != known
     assert ReleaseSpec(epsilon=2.0, learn=LearningSpec()).learn == LearningSpec(edition=2)
+
+
+def test_releases_of_edition_3_keep_their_channels() -> None:
+    """What they were before outputs were repaired one by one; computed by that program."""
+    some = sf.Alphabet.of_size(3)
+    budget, loss = sf.PerStep(sf.SIP(1.0)), sf.loss.hamming(some)
+    rows = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]
+    near = PlausibleChains.from_radius(sf.MarkovChain.from_matrix(rows), 0.03)
+    found = {}
+    for edition in (3, 4):
+        plan = LearningRules(some, budget, loss, edition=edition).plan(near)
+        state, weights = plan.begin("ann"), []
+        for _ in range(4):
+            due = plan.prepare(state)
+            assert due is not None
+            weights.append(due.design.channel.weights)
+            _, state = plan.observe(state, [int(due.patterns[0, 0])], signal=0)
+        found[edition] = (plan.fingerprint, digest("steps", *weights))
+    assert found[3] == (
+        "3f309944333a820758c10b784014929bba29079677e95fa24ef41047042c473b",
+        "00097c553b9f3ebd402c78bc082374cfb3d32ea920c58d6a08cfdcd079f87276",
+    )
+    assert found[4][0] != found[3][0] and found[4][1] != found[3][1]
 
 
 def test_all_versions_of_all_starts_share_the_failure() -> None:

@@ -15,7 +15,7 @@ from sfumato.solver.design_methods import Method
 from sfumato.solver.far_sighted import FarSight
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.look_ahead import look_ahead
-from sfumato.stream.partition.robust_sight import robust_sighted
+from sfumato.stream.partition.robust_sight import Repair, robust_sighted
 from sfumato.stream.partition.value_spaces import NextValueAhead
 from tests.models.test_belief_sets import a_box, corners
 from tests.stream.test_other_truth import a_chain, a_chain_within, a_plan
@@ -25,15 +25,20 @@ STICKY = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
 
 
 @settings(max_examples=6, deadline=None)
-@given(seed=SEEDS, size=st.integers(2, 3), radius=st.sampled_from([0.01, 0.05, 0.2]))
+@given(
+    seed=SEEDS,
+    size=st.integers(2, 3),
+    radius=st.sampled_from([0.01, 0.05, 0.2]),
+    repair=st.sampled_from(Repair),
+)
 def test_no_chain_of_the_set_is_told_more_than_was_charged_at_any_step(
-    seed: int, size: int, radius: float
+    seed: int, size: int, radius: float, repair: Repair
 ) -> None:
     """Signals count: the adversary sees which output left, not its symbol alone."""
     rng = np.random.default_rng(seed)
     model = a_chain(rng, size)
     chains = PlausibleChains.from_radius(model, radius)
-    plan = a_plan(model, 0.5, robust=chains, method=Method.FAR_SIGHTED)
+    plan = a_plan(model, 0.5, robust=chains, method=Method.FAR_SIGHTED, repair=repair)
     truth = a_chain_within(chains, rng)
     state, belief = plan.begin("ann"), truth.initial.ravel()
     for _ in range(5):
@@ -53,13 +58,20 @@ def test_no_chain_of_the_set_is_told_more_than_was_charged_at_any_step(
 
 
 @settings(max_examples=10, deadline=None)
-@given(seed=SEEDS, size=st.integers(2, 3), epsilon=st.floats(0.1, 1.5))
-def test_a_channel_keeps_its_budget_at_every_corner(seed: int, size: int, epsilon: float) -> None:
+@given(
+    seed=SEEDS,
+    size=st.integers(2, 3),
+    epsilon=st.floats(0.1, 1.5),
+    repair=st.sampled_from(Repair),
+)
+def test_a_channel_keeps_its_budget_at_every_corner(
+    seed: int, size: int, epsilon: float, repair: Repair
+) -> None:
     rng = np.random.default_rng(seed)
     chain, box = a_chain(rng, size), a_box(rng, size)
     sight = FarSight(look_ahead(chain, sf.loss.hamming(chain.alphabet), epsilon))
     middle = np.maximum(box.nominal, 1e-6)
-    found = robust_sighted(sight, middle / middle.sum(), box, epsilon).design
+    found = robust_sighted(sight, middle / middle.sum(), box, epsilon, repair=repair).design
     rows = found.channel.probabilities
     for corner in corners(box):
         mean = corner @ rows

@@ -305,13 +305,28 @@ class FarSight:
             own = np.arange(self._acts)
             symbols, now, _, worths, chances, _ = self.priced(share, rows, own)
             return symbols, now + float((chances * worths).sum())
-        joint = share[:, None] * rows
+        return self._best_symbols(share[:, None] * rows), float(
+            self.column_costs(share, rows).sum()
+        )
+
+    def column_costs(self, share: Floats, columns: Floats) -> Floats:
+        """What each output of a channel, or of several, costs with all that follows it.
+
+        Args:
+            share: The belief about states, which are symbols here; it sums to 1.
+            columns: Probabilities of outputs, a row for each symbol; rows may have any sum.
+        """
+        joint = share[:, None] * columns
+        if not self.value.is_grid:
+            own, losses = np.arange(self._acts), self.outlook.losses
+            symbols, _, _, worths, chances, _ = self.priced(share, columns, own)
+            return np.asarray((joint * losses[:, symbols]).sum(axis=0) + chances * worths)
         chances, value = joint.sum(axis=0), self.value
         ahead = [
             continued(float(after / chance), value.transition, value.losses, self._grid)
             for after, chance in zip(joint[1].tolist(), chances.tolist(), strict=True)
         ]
-        return self._best_symbols(joint), float((chances * np.array(ahead)).sum())
+        return np.asarray(chances * np.array(ahead))
 
     def worth_of(self, chances: Floats, beliefs: Floats) -> Floats:
         """What beliefs after outputs are worth."""

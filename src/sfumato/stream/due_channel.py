@@ -71,5 +71,6 @@ def _design(plan: PlanTerms, state: StreamState, length: int, allowance: Allowan
     cap = None if allowance.ldp is None else min(allowance.ldp, checks.MAX_EPSILON)
     if state.bounds is not None:
         assert isinstance(plan.space, NextValue)  # `_check_robust` saw to it
-        return plan.space.robust(state.belief, as_beliefs(state.bounds), epsilon, cap)
+        beliefs = as_beliefs(state.bounds)
+        return plan.space.robust(state.belief, beliefs, epsilon, cap, plan.repair)
     return plan.space.design(*batch, epsilon, cap)

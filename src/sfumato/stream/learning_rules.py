@@ -27,14 +27,16 @@ from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.design_methods import Method
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.look_ahead import look_ahead
+from sfumato.stream.partition.robust_sight import Repair
 from sfumato.stream.plan import Plan
 
 FIRST, SCOUTS, CONFIDENCE, READY = 1_000, 20, 0.95, 0.5
 """A move at half of what can be saved: at nine tenths none of 80,000 values of a bit had moved."""
-EDITIONS = (2, 3)
+EDITIONS = (2, 3, 4)
 """Rules by which releases have learnt. 2: bounds from bets on pairs of outputs, for each version
 anew; channels that look at one step. 3: bounds from bets on blocks of outputs that all versions
-share, and far-sighted channels for up to 8 symbols."""
+share, and far-sighted channels for up to 8 symbols. 4: outputs of these are made to keep the budget
+one by one (`Repair.BY_OUTPUT`)."""
 _SIGHTED, _OUTPUTS = 8, 1_000
 """Symbols up to which a far-sighted step for many chains gains, and what signals of a version count
 from: more outputs than a channel has."""
@@ -151,6 +153,11 @@ class LearningRules:
         few = len(self.alphabet) <= _SIGHTED and self.budget.ldp is None
         return few and self.edition >= 3
 
+    @property
+    def _repair(self) -> Repair:
+        """How channels of streams that moved are made to keep the budget for all chains."""
+        return Repair.BY_OUTPUT if self.far_sighted and self.edition >= 4 else Repair.WHOLE
+
     def plan(self, chains: PlausibleChains) -> Plan:
         """The plan that keeps the budget for every chain of a set."""
         sight = None
@@ -165,6 +172,7 @@ class LearningRules:
             purpose=self.purpose,
             sight=sight,
             robust=chains,
+            repair=self._repair,
             learning=self.fingerprint,
         )
 

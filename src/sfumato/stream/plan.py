@@ -60,6 +60,7 @@ class Plan(PlanTerms):
         robust: Chains of which any may be the adversary's: what a step is charged is then the most
             that it leaks under all of them. For values that leave alone, under the chain of order 1
             that they were put around, by a method that looks at one step, without a policy.
+        repair: How far-sighted channels are made to keep the budget for many chains.
         space: What the belief of a state is about: the next value; under a chain that changes with
             time, the last one; under a library, the pattern of the last batch; under a policy for
             batches, the next whole batch.

@@ -27,6 +27,7 @@ from sfumato.stream.look_ahead import look_ahead, own_sight
 from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
 from sfumato.stream.partition.belief_space import BeliefSpace
+from sfumato.stream.partition.robust_sight import Repair
 from sfumato.stream.partition.space_choice import space_of
 from sfumato.stream.partition.value_spaces import NextValue, NextValueAhead
 
@@ -48,6 +49,7 @@ class PlanTerms:
     policy: Policy | None = None
     sight: ValueFunction | None = None
     robust: PlausibleChains | None = None
+    repair: Repair = Repair.WHOLE
     space: BeliefSpace = field(init=False, repr=False)
     in_batches: bool = field(init=False, repr=False)
     period: Period | None = field(init=False, repr=False)
@@ -73,6 +75,10 @@ class PlanTerms:
         object.__setattr__(self, "space", space_of(*asked, self.policy, self.sight))
         if self.robust is not None:
             self._check_robust(self.robust)
+        ahead = self.robust is not None and isinstance(self.space, NextValueAhead)
+        if self.repair is not Repair.WHOLE and not ahead:
+            rule = f"be {Repair.WHOLE} unless a far-sighted stream keeps its budget for many chains"
+            raise InvalidParameter("repair", self.repair, rule)
         object.__setattr__(self, "_first", self.space.first())
         object.__setattr__(self, "fingerprint", self._digest())
 
@@ -127,6 +133,7 @@ class PlanTerms:
         # Plans without sight keep the digests, and so the coins, that they had.
         ahead = [] if self.sight is None else [self.sight.fingerprint]
         ahead += [] if self.robust is None else [self.robust.fingerprint]
+        ahead += [] if self.repair is Repair.WHOLE else [self.repair.value]
         if isinstance(self.loss, Loss):
             loss = self.loss.fingerprint
             return digest("instant plan", 2, model, budget, loss, *common, policy, *ahead)

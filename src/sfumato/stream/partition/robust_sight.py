@@ -4,13 +4,15 @@ What a channel leaks over a box of beliefs does not depend on how it was found. 
 found far-sighted for the belief in the middle, at several parts of the budget, and step-wise beside
 them; each is mixed with its own outputs until it keeps the bound over the box (`robust_design.py`),
 and the one with the least cost to go from the middle is taken. An output is a symbol with a signal:
-both leave, and both are certified.
+both leave, and both are certified. `Repair.BY_OUTPUT` also makes each of their outputs keep the
+bound by itself, and mixes these (`robust_columns.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import StrEnum
 
 import numpy as np
 
@@ -22,11 +24,27 @@ from sfumato.models.prior_sets import PriorBox
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import measured
 from sfumato.solver.far_sighted import FarSight, SightedDesign
+from sfumato.stream.partition.robust_columns import columns_mixed
 from sfumato.stream.partition.robust_design import mixed_within
 
 _PARTS = (1.0, 0.875, 0.75, 0.5)
 """Parts of the budget that a far-sighted channel is made for at the middle; at a half nothing is
 mixed in, since it is model-free within the whole."""
+
+
+class Repair(StrEnum):
+    """How channels for one belief are made to keep a bound for a set.
+
+    `WHOLE` mixes each with its own outputs. `BY_OUTPUT` also draws in each output alone and takes
+    the best mixture of all. Channels depend on it, so a release keeps the one it began with.
+
+    Examples:
+        >>> [str(repair) for repair in Repair]
+        ['whole', 'by-output']
+    """
+
+    WHOLE = "whole"
+    BY_OUTPUT = "by-output"
 
 
 def robust_sighted(
@@ -35,6 +53,7 @@ def robust_sighted(
     beliefs: PriorBox,
     epsilon: float,
     ldp: float | None = None,
+    repair: Repair = Repair.WHOLE,
 ) -> SightedDesign:
     """The channel of least cost to go, of some that leak at most `epsilon` for a box of beliefs.
 
@@ -43,7 +62,9 @@ def robust_sighted(
         masses: The belief that costs are expected under, and channels made for.
         beliefs: What the adversary may believe.
         epsilon: Budget for the leakage under every belief of the box.
-        ldp: Cap on the leakage under any belief at all.
+        ldp: Cap on the leakage under any belief at all. A mixture of outputs would not keep it, so
+            with one no outputs are mixed.
+        repair: How channels are made to keep the bound.
 
     Returns:
         A design whose `sip` is the leakage under the worst belief of the box, rounded up.
@@ -59,7 +80,10 @@ def robust_sighted(
     share = masses / masses.sum()
     symbols, least = sight.going_on(share, np.ones((share.size, 1)))
     channel, told = Channel(np.full((share.size, 1), 2**BITS, dtype=np.int64), [0]), 0.0
-    for made in _candidates(sight, masses, epsilon, ldp):
+    candidates = list(_candidates(sight, masses, epsilon, ldp))
+    if repair is Repair.BY_OUTPUT and ldp is None:
+        candidates.append(columns_mixed(sight, share, beliefs, epsilon, candidates))
+    for made in candidates:
         kept = None if made.is_constant else mixed_within(made, masses, beliefs, epsilon)
         if kept is None:
             continue

@@ -28,7 +28,7 @@ from sfumato.stream.partition.belief_space import BeliefSpace, check_sight
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.patterns import PhasedValue, WholeBatches
 from sfumato.stream.partition.robust_design import robust_design
-from sfumato.stream.partition.robust_sight import robust_sighted
+from sfumato.stream.partition.robust_sight import Repair, robust_sighted
 
 _CELLS = 4_000_000
 """How many numbers the designs may hold that are shared by streams that stand alike: some 32 MB,
@@ -78,9 +78,17 @@ class NextValue(BeliefSpace):
         return StepDesign(partition, found, self.patterns, exact=True)
 
     def robust(
-        self, belief: Belief, beliefs: PriorBox, epsilon: float, ldp: float | None
+        self,
+        belief: Belief,
+        beliefs: PriorBox,
+        epsilon: float,
+        ldp: float | None,
+        repair: Repair = Repair.WHOLE,
     ) -> StepDesign:
-        """The channel of a step that keeps its budget for every belief of a box."""
+        """The channel of a step that keeps its budget for every belief of a box.
+
+        What looks at one step is mixed whole: plans refuse another `repair` there.
+        """
         partition = self.partition(belief)
         bounds = (beliefs.lower.tobytes(), beliefs.upper.tobytes())
         found = self._robust_designs(partition.masses.tobytes(), *bounds, epsilon, ldp)
@@ -160,20 +168,31 @@ class NextValueAhead(NextValue):
         return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
 
     def robust(
-        self, belief: Belief, beliefs: PriorBox, epsilon: float, ldp: float | None
+        self,
+        belief: Belief,
+        beliefs: PriorBox,
+        epsilon: float,
+        ldp: float | None,
+        repair: Repair = Repair.WHOLE,
     ) -> StepDesign:
         """The channel of a step, to signals, that keeps its budget for every belief of a box."""
         partition = self.partition(belief)
         bounds = (beliefs.lower.tobytes(), beliefs.upper.tobytes())
         spent = min(epsilon, self._cap)
-        found = self._robust_steps(partition.masses.tobytes(), *bounds, spent, ldp)
+        found = self._robust_steps(partition.masses.tobytes(), *bounds, spent, ldp, repair)
         return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
 
     def _look_robustly(
-        self, masses: bytes, lower: bytes, upper: bytes, epsilon: float, ldp: float | None
+        self,
+        masses: bytes,
+        lower: bytes,
+        upper: bytes,
+        epsilon: float,
+        ldp: float | None,
+        repair: Repair,
     ) -> SightedDesign:
         middle, *bounds = (np.frombuffer(part) for part in (masses, lower, upper))
-        return robust_sighted(self._sights[0], middle, PriorBox(*bounds), epsilon, ldp)
+        return robust_sighted(self._sights[0], middle, PriorBox(*bounds), epsilon, ldp, repair)
 
     def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
         """A constant, of one signal."""
