@@ -96,3 +96,19 @@ def test_a_distribution_without_a_hash_is_refused() -> None:
     }
     with pytest.raises(ValueError, match=r"alpha 1\.0 must have a sha256"):
         list(packaging("pinned_hashes").requirements(report))
+
+
+def test_the_changelog_says_everything_once_and_privacy_first() -> None:
+    """A merge may put an entry twice, cut one in its middle, or lose a heading."""
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    _, *releases = text.split("\n## ")
+    for release in releases:
+        headings = [line for line in release.splitlines() if line.startswith("### ")]
+        assert headings[0] == "### Privacy"
+        assert len(set(headings)) == len(headings)
+        entries = [" ".join(entry.split()) for entry in release.split("\n- ")[1:]]
+        beginnings = [entry[:60] for entry in entries]
+        assert len(set(beginnings)) == len(beginnings)
+        for entry in entries:
+            assert not entry.startswith("**Privacy")  # it has a heading
+            assert entry.split(" #", 1)[0].endswith((".", ":", ")")), entry

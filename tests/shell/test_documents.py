@@ -53,7 +53,8 @@ def test_a_missing_model_is_named(tmp_path: Path, command: str) -> None:
         "audit": (tmp_path / "private.csv",),
     }
     result = call(command, *more[command], "--model", path)
-    assert (result.code, result.err) == (2, f"sfumato: {path}: No such file or directory\n")
+    rule = "the file must exist; it does not. A model is a file that `sfumato fit` writes"
+    assert (result.code, result.err) == (2, f"sfumato: {path}: {rule}\n")
 
 
 def test_a_prior_alone_is_no_model_of_a_stream(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ WRONG = "wrong"
 """The unit of a loss that counts wrong values."""
 _NOTHING = 1e-9
 """Part of a number below which an error is rounding alone."""
+_NO_SHARE = 1e-12
+"""Share of wrong values below which it is rounding alone."""
 
 
 def amount(loss: float, unit: str, digits: int = 4) -> str:
@@ -19,7 +21,7 @@ def amount(loss: float, unit: str, digits: int = 4) -> str:
         ('63.35 % wrong', '2.13 km', '0.5')
     """
     if unit == WRONG:
-        return f"{100 * loss:.{digits}g} % wrong"
+        return f"{_percent(loss, digits)} wrong"
     return f"{loss:.{digits}g} {unit}".rstrip()
 
 
@@ -31,7 +33,7 @@ def part(loss: float, unit: str, digits: int = 4) -> str:
         ('63.35 % of the values', '2.13 km a value', '0.5 a value')
     """
     if unit == WRONG:
-        return f"{100 * loss:.{digits}g} % of the values"
+        return f"{_percent(loss, digits)} of the values"
     return f"{amount(loss, unit, digits)} a value"
 
 
@@ -53,6 +55,16 @@ def errs(loss: float, unit: str, digits: int = 4) -> str:
         ('is wrong in 63.35 % of the values', 'is off by 2.13 km a value', 'loses 0.5 a value')
     """
     return f"{_verb(unit, 'is', 'loses')} {part(loss, unit, digits)}"
+
+
+def _percent(share: float, digits: int) -> str:
+    """A share of values; what is an error of rounding is none.
+
+    Examples:
+        >>> _percent(0.6335, 4), _percent(2.9e-16, 4), _percent(1e-6, 4)
+        ('63.35 %', '0 %', '0.0001 %')
+    """
+    return f"{100 * share if abs(share) > _NO_SHARE else 0:.{digits}g} %"
 
 
 def _verb(unit: str, be: str, lose: str) -> str:

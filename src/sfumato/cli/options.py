@@ -318,6 +318,9 @@ def load_model(path: str) -> StreamModel:
 
     try:
         model = load(path)
+    except FileNotFoundError as problem:
+        rule = "the file must exist; it does not. A model is a file that `sfumato fit` writes"
+        raise FileNotFoundError(problem.errno, rule, path) from problem
     except CorruptData as problem:
         raise CorruptData(f"{problem}. A model is a file that `sfumato fit` writes") from problem
     if isinstance(model, MarkovChain | PatternLibrary):

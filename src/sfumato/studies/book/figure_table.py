@@ -11,6 +11,7 @@ from sfumato.studies.book.blocks import (
     Code,
     Heading,
     Link,
+    Listing,
     Paragraph,
     Stack,
     Table,
@@ -24,23 +25,48 @@ NOTHING, COMPUTED, FAILED, ABSENT = "nothing to compute", "no claim", "failed", 
 """Beside the verdicts: a drawing; a study without a claim; one that did not run; none at all."""
 
 _HEADS = ("figure", "what it shows", "study", "verdict", "claimed, and measured")
+_OUTSIDE = "What stands in no figure"
 
 
 def figure_blocks(results: Mapping[str, Result], *, pages: bool = False) -> list[Block]:
-    """A table for each paper.
+    """A table for each paper, and below it what was claimed and measured, figure by figure.
 
     Args:
         results: Studies that ran, by name.
-        pages: Whether a study is named by a link to its page, not by its command.
+        pages: Whether a study is named by a link to its page, not by its command. What was
+            measured stands there, and claims, which are short, in the table.
     """
     blocks: list[Block] = []
     for paper, title in PAPERS.items():
-        rows = [_row(each, results, pages) for each in FIGURES if each.paper == paper]
-        blocks += [Heading(f"{paper}: {title}"), Table(_HEADS, rows)]
+        figures = [each for each in FIGURES if each.paper == paper]
+        rows = [_row(each, results, pages) for each in figures]
+        heads = _HEADS if pages else _HEADS[:-1]
+        blocks += [Heading(f"{paper}: {title}"), Table(heads, rows)]
+        if not pages:
+            lines = {each.key: _lines(each, results) for each in figures}
+            blocks += _lists(lines)
     others = other_claims(results)
-    if others:
+    if not others:
+        return blocks
+    blocks.append(Heading(_OUTSIDE))
+    if pages:
         rows = [[claim.figure, "", "", Badge(claim.verdict), _words(claim)] for claim in others]
-        blocks += [Heading("What stands in no figure"), Table(_HEADS, rows)]
+        return [*blocks, Table(_HEADS, rows)]
+    outside: dict[str, list[str]] = {}
+    for claim in others:
+        outside.setdefault(claim.figure, []).append(_words(claim))
+    return [*blocks, *_lists(outside)]
+
+
+def _lists(lines: Mapping[str, Sequence[str]]) -> list[Block]:
+    """Claims under their figures; of figures that share all of them, once."""
+    keys: dict[tuple[str, ...], list[str]] = {}
+    for key, claimed in lines.items():
+        if claimed:
+            keys.setdefault(tuple(claimed), []).append(key)
+    blocks: list[Block] = []
+    for claimed, sharing in keys.items():
+        blocks += [Heading(", ".join(sharing), 3), Listing(claimed)]
     return blocks
 
 
@@ -84,11 +110,20 @@ def counted(results: Mapping[str, Result]) -> Paragraph:
 
 
 def _row(figure: PaperFigure, results: Mapping[str, Result], pages: bool) -> list[Cell]:
-    studies = studies_of(figure.key)
-    lines = [_words(claim, brief=pages) for claim in claims_of(figure.key, results)]
-    words = "\n".join(dict.fromkeys(lines)) or figure.illustration
-    named = Stack([_named(study, results, pages) for study in studies])
-    return [figure.key, figure.shows, named, Badge(status(figure, results)), words]
+    named = Stack([_named(study, results, pages) for study in studies_of(figure.key)])
+    verdict = Badge(status(figure, results))
+    lines = _lines(figure, results, brief=pages)
+    if pages:
+        return [figure.key, figure.shows, named, verdict, "\n".join(lines) or figure.illustration]
+    shown = figure.shows
+    if figure.illustration and not lines:
+        shown = f"{shown} ({figure.illustration})"
+    return [figure.key, shown, named, verdict]
+
+
+def _lines(figure: PaperFigure, results: Mapping[str, Result], *, brief: bool = False) -> list[str]:
+    claims = claims_of(figure.key, results)
+    return list(dict.fromkeys(_words(claim, brief=brief) for claim in claims))
 
 
 def _named(study: Study, results: Mapping[str, Result], pages: bool) -> Link | Code:
