@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,14 +69,13 @@ class Mutant:
     new: str
     tests: tuple[str, ...]
 
-    def places(self, sources: Path) -> list[Path]:
+    def places(self, sources: Mapping[Path, str]) -> list[Path]:
         """The files that hold the old text, as often as they hold it."""
-        files = sorted(sources.rglob("*.py"))
-        return [file for file in files for _ in range(file.read_text().count(self.old))]
+        return [file for file, text in sources.items() for _ in range(text.count(self.old))]
 
-    def misfit(self, tree: Path) -> str | None:
+    def misfit(self, tree: Path, sources: Mapping[Path, str]) -> str | None:
         """Why the bug cannot be planted or noticed; None if it can."""
-        found = self.places(tree / SOURCES)
+        found = self.places(sources)
         if len(found) != 1:
             return f"its text stands {len(found)} times, not once"
         for test in self.tests:
@@ -85,10 +84,10 @@ class Mutant:
                 return f"there is no {test}"
         return None
 
-    def plant(self, tree: Path) -> None:
+    def plant(self, tree: Path, sources: Mapping[Path, str]) -> None:
         """Put the bug into a copy, and forget what was compiled of it."""
-        [file] = self.places(tree / SOURCES)
-        file.write_text(file.read_text().replace(self.old, self.new))
+        [file] = self.places(sources)
+        file.write_text(sources[file].replace(self.old, self.new))
         for stale in [file, *_users(file, tree / SOURCES)]:
             for cache in (stale.parent / "__pycache__").glob(f"{stale.stem}.*"):
                 cache.unlink()
@@ -115,6 +114,11 @@ def catalogue(words: Sequence[str] = ()) -> list[Mutant]:
     if len(set(names)) != len(names):
         raise SystemExit(f"{CATALOGUE}: every mutant must have a name of its own")
     return [each for each in found if not words or any(word in each.name for word in words)]
+
+
+def sources_of(tree: Path) -> dict[Path, str]:
+    """Every file of the program, with its text."""
+    return {file: file.read_text() for file in sorted((tree / SOURCES).rglob("*.py"))}
 
 
 def _users(file: Path, sources: Path) -> list[Path]:
@@ -173,9 +177,10 @@ def tried(mutant: Mutant) -> Result:
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = copied(Path(folder))
-        if (misfit := mutant.misfit(tree)) is not None:
+        sources = sources_of(tree)
+        if (misfit := mutant.misfit(tree, sources)) is not None:
             return Result(mutant, Verdict.UNFIT, misfit, 0.0)
-        mutant.plant(tree)
+        mutant.plant(tree, sources)
         try:
             ended = _pytest(tree, ["-x", *mutant.tests], PATIENCE)
         except subprocess.TimeoutExpired:
@@ -205,9 +210,10 @@ def check_clean(mutants: Sequence[Mutant]) -> bool:
 
 def listed(mutants: Sequence[Mutant]) -> bool:
     """Name bugs and where they fit; whether all do."""
-    misfits = [mutant.misfit(ROOT) for mutant in mutants]
+    sources = sources_of(ROOT)
+    misfits = [mutant.misfit(ROOT, sources) for mutant in mutants]
     for mutant, misfit in zip(mutants, misfits, strict=True):
-        where = [str(file.relative_to(ROOT)) for file in mutant.places(ROOT / SOURCES)]
+        where = [str(file.relative_to(ROOT)) for file in mutant.places(sources)]
         print(mutant.name, f"    {f'{Verdict.UNFIT}: {misfit}' if misfit else where[0]}", sep="\n")
     return not any(misfits)
 
