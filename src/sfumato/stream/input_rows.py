@@ -204,7 +204,8 @@ class RowReader:
             self.clipped += symbol is not None and clipped(self.model.encoding, value)
             return symbol
         except Unreadable as problem:
-            raise BadTable(self.path, place, f"the value {problem}") from None
+            remedy = " (see --missing)" if gone else ""
+            raise BadTable(self.path, place, f"the value {problem}{remedy}") from None
 
 
 class RowChecks:

@@ -153,7 +153,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                     "--window": self.window,
                 }
                 names = [name for name, value in typed.items() if value is not None]
-                raise InvalidParameter("the budget", " ".join(names) or None, rule)
+                given = f"{names[0]} alone" if len(names) == 1 else " ".join(names)
+                raise InvalidParameter("the budget", given or None, rule)
 
     def plan(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release with this model, and with the policy it names."""
