@@ -41,6 +41,7 @@ from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import SeriesRelease
 from sfumato.solver.policy import Policy
+from sfumato.store.database_guard import DatabaseGuard
 from sfumato.store.home import MemoryHome, _WatchedStore
 from sfumato.store.live import Answered, Asked
 from sfumato.store.live_intake import begun
@@ -449,8 +450,8 @@ IDS = [kind.__name__ for kind in CASES]
 def test_every_guarded_class_is_tried() -> None:
     # A fleet, one of one call, a MemoryStore that tells, and those that need a server: tests/store
     # tries them.
-    own = {Guarded, FleetStreams, Replay, _WatchedStore, PostgresStore, PostgresRegistry}
-    own.add(PostgresStreamHomes)
+    own = {Guarded, DatabaseGuard, FleetStreams, Replay, _WatchedStore}
+    own |= {PostgresStore, PostgresRegistry, PostgresStreamHomes}
     guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - own
     assert {kind for kind in guarded if not isabstract(kind)} == set(CASES)
 

@@ -66,7 +66,7 @@ def test_a_columnar_file_damaged_in_the_middle_is_refused(tmp_path: Path, suffix
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 def test_a_folder_is_no_columnar_table(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"live.{suffix}").mkdir()
-    assert "must be readable" in str(refusal(tmp_path / f"live.{suffix}"))
+    assert "must be one file" in str(refusal(tmp_path / f"live.{suffix}"))
 
 
 @pytest.mark.parametrize("data", [b"", b"not parquet at all"])

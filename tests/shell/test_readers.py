@@ -377,7 +377,7 @@ def test_an_arrow_stream_is_no_arrow_file(tmp_path: Path) -> None:
 def test_a_folder_is_no_table(tmp_path: Path) -> None:
     for name in ("live.csv", "live.jsonl"):
         (tmp_path / name).mkdir()
-        assert "must be readable" in str(refusal(tmp_path / name))
+        assert "must be one file" in str(refusal(tmp_path / name))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -49,6 +49,17 @@ class ConnectionLost(SfumatoError):
         super().__init__(f"the broker must be there and let us in; it said: {why}")
 
 
+class _ClosedIfRefused(ssl.SSLSocket):
+    """A socket that closes where its handshake fails: paho forgets it then, and leaves it open."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
+
+
 class Connection:
     """A connection, subscribed.
 
@@ -108,6 +119,7 @@ class Connection:
         if broker.username is not None:
             client.username_pw_set(broker.username, broker.password)
         if broker.tls is not None:
+            broker.tls.sslsocket_class = _ClosedIfRefused
             client.tls_set_context(broker.tls)
         client.on_socket_open = _at_once
         client.on_connect = self._surely(self._on_connect)

@@ -123,7 +123,9 @@ class Lines:
         try:
             text = line.decode(self._encoding)
         except UnicodeDecodeError:
-            raise BadTable(self._path, self.row, "the text must be UTF-8 (iconv can convert it)") from None
+            raise BadTable(
+                self._path, self.row, "the text must be UTF-8 (iconv can convert it)"
+            ) from None
         self._encoding = "utf-8"
         if "\0" in text:
             raise BadTable(self._path, self.row, "the text must not hold NUL characters")
