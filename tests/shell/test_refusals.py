@@ -41,7 +41,7 @@ def test_a_number_that_is_none_is_refused(models: Path, tmp_path: Path, value: s
 def test_nan_in_a_column_of_numbers_is_refused(models: Path, tmp_path: Path) -> None:
     live = table(tmp_path / "live.parquet", [("a", 1.0), ("a", 2.0), ("a", math.nan)])
     said = refused(live, "-m", models / "levels.model", *RULE, output=tmp_path / "private.csv")
-    assert said == f"sfumato: {live}, row 3: the value must be a finite number"
+    assert said == f"sfumato: {live}, row 3: the value must be a finite number (see --missing)"
 
 
 def test_the_model_of_another_alphabet_is_refused(models: Path, tmp_path: Path) -> None:
