@@ -136,7 +136,7 @@ def elsewhere(folder: Path = RESULTS) -> Elsewhere:
     single, batched = service["single, 64 connections"], service["batches of 100, 8 connections"]
     cores = int(re.findall(r"(\d+) cores", (folder / "spark.md").read_text())[0])
     *_, spark = _cells(folder / "spark.md").values()
-    return Elsewhere(1e-6 * single[5], 1e-6 * batched[5], batched[0], spark[2] / cores)
+    return Elsewhere(1e-6 * single[-2], 1e-6 * batched[-2], batched[0], spark[2] / cores)
 
 
 def _cells(path: Path) -> dict[str, list[float]]:
